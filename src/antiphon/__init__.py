@@ -1,0 +1,1 @@
+"""antiphon: an agent engine. A model calls, tools answer, until nothing is left to say."""

@@ -1,0 +1,1 @@
+"""The public nouns: Agent, Run, Conversation."""

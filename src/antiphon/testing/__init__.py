@@ -1,0 +1,1 @@
+"""For tests, the users' own too: scripted models, recorded events, faulty transports."""

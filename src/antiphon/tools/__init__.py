@@ -1,0 +1,1 @@
+"""What can be called: tools, their schemas, and where they come from."""

@@ -1,0 +1,1 @@
+"""What is said: frozen structs for content, messages, requests, events and results. No I/O."""

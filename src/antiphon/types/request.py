@@ -1,0 +1,194 @@
+"""A request to a model, and what a model answers with: the protocol every provider speaks."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from antiphon.types.cancel import CancelSignal
+from antiphon.types.messages import Message, StopReason
+from antiphon.types.usage import Usage
+
+__all__ = [
+    "CallChunk",
+    "Delta",
+    "FinishChunk",
+    "Model",
+    "ModelFunction",
+    "ModelInfo",
+    "ModelRequest",
+    "ModelSettings",
+    "Prices",
+    "TextChunk",
+    "ThinkingChunk",
+    "ThinkingLevel",
+    "ToolSpec",
+    "UsageChunk",
+    "WarningChunk",
+    "WholeCall",
+]
+
+ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class ToolSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a request says of a tool. `parameters` is its JSON Schema, always the same bytes for the same tool.
+
+    `instructions` is the tool's own text for the system prompt while it is advertised.
+    """
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: bool | None = None
+    instructions: str | None = None
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a model should answer. Every field may be left to the provider's own default."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    thinking: ThinkingLevel | None = None
+    thinking_budgets: dict[ThinkingLevel, int] | None = None
+    thinking_display: Literal["summarized", "omitted"] | None = None
+    stop: tuple[str, ...] | None = None
+    seed: int | None = None
+    parallel_tool_calls: bool | None = None
+    cache: Literal["none", "short", "long"] | None = None
+    response_schema: dict[str, Any] | None = None
+    extra_body: dict[str, Any] | None = None
+    extra_headers: dict[str, str] | None = None
+
+    def merged(self, over: "ModelSettings | None") -> "ModelSettings":
+        """These settings with every field that `over` sets replaced."""
+        if over is None:
+            return self
+        fields = self.__struct_fields__
+        mine = {name: getattr(self, name) for name in fields}
+        theirs = {name: value for name in fields if (value := getattr(over, name)) is not None}
+        return ModelSettings(**(mine | theirs))
+
+
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """One request. `messages` is never changed after it was handed over; `meta` is carried untouched.
+
+    `tool_choice` is `auto`, `none`, `required`, or the name of a tool.
+    """
+
+    messages: Sequence[Message]
+    instructions: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    settings: ModelSettings = ModelSettings()
+    session_id: str | None = None
+    meta: Any = None
+    cancel: CancelSignal = CancelSignal()
+
+
+class TextChunk(Struct, frozen=True, gc=False):
+    """Text goes on. `signature` closes the text with the provider's mark."""
+
+    text: str
+    signature: str | None = None
+
+
+class ThinkingChunk(Struct, frozen=True, gc=False):
+    """Thinking goes on. `signature` closes it; `redacted` is a whole thought of which only the signature is known."""
+
+    text: str = ""
+    signature: str | None = None
+    redacted: bool = False
+
+
+class CallChunk(Struct, frozen=True):
+    """A tool call goes on: `key` says which one (its place among the reply's calls).
+
+    The first chunk of a key has `id` and `name` as far as they are known; every chunk's `arguments` are appended.
+    """
+
+    key: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    opaque: dict[str, Any] | None = None
+
+
+class WholeCall(Struct, frozen=True):
+    """A complete tool call, its arguments as JSON text or as an object (encoded once)."""
+
+    name: str
+    arguments: str | dict[str, Any] = "{}"
+    id: str = ""
+    opaque: dict[str, Any] | None = None
+
+
+class UsageChunk(Struct, frozen=True):
+    """What the request consumed so far; the last one counts."""
+
+    usage: Usage
+
+
+class WarningChunk(Struct, frozen=True, gc=False):
+    """Something odd that does not end the reply."""
+
+    code: str
+    text: str
+
+
+class FinishChunk(Struct, frozen=True, gc=False):
+    """The terminal marker: without it a stream was dropped. `detail` is the provider's own word."""
+
+    reason: StopReason = "stop"
+    detail: str | None = None
+    response_id: str | None = None
+    model: str | None = None
+
+
+Delta: TypeAlias = TextChunk | ThinkingChunk | CallChunk | WholeCall | UsageChunk | WarningChunk | FinishChunk
+
+
+class Prices(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """US dollars for a million tokens; what is not known is `None`, never 0."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+class ModelInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a model. `context_window` and `output_limit` are in tokens."""
+
+    provider: str
+    id: str
+    name: str | None = None
+    context_window: int | None = None
+    output_limit: int | None = None
+    thinking_levels: tuple[ThinkingLevel, ...] = ()
+    modalities: tuple[str, ...] = ("text",)
+    prices: Prices | None = None
+
+    @property
+    def origin(self) -> str:
+        """`provider:id`, the key under which signatures go back."""
+        return f"{self.provider}:{self.id}"
+
+
+class Model(Protocol):
+    """Who answers. `stream` yields deltas and ends after a `FinishChunk`; its only failure is a `ModelError`.
+
+    A model may also have `info` (a `ModelInfo`) and `aclose()`.
+    """
+
+    def stream(self, request: ModelRequest, /) -> AsyncIterator[Delta]:
+        """The reply to `request`, as it comes."""
+        ...
+
+
+ModelFunction: TypeAlias = Callable[
+    [ModelRequest],
+    Awaitable[str | AsyncIterator[Delta] | AsyncIterator[str]] | AsyncIterator[Delta] | AsyncIterator[str] | str,
+]
+"""A plain function as a model: it answers with text, or with an async iterable of text or deltas."""

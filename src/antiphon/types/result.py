@@ -1,0 +1,64 @@
+"""How a run ended: the result, and the error that carries it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from antiphon.errors import AntiphonError
+from antiphon.types.content import ToolCall
+from antiphon.types.events import Status
+from antiphon.types.messages import AssistantMessage, Message
+from antiphon.types.usage import Usage
+
+__all__ = ["OutputT", "RunError", "RunResult"]
+
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult(Generic[OutputT]):
+    """What a run leaves behind, after any ending.
+
+    `messages` is the whole transcript, always valid to send again; `new_messages` is what this run added, its prompt
+    included. `usage` is the sum over all requests, discarded attempts too; `last_usage` is the last request's.
+    `pending` are the calls that wait for a decision (`paused`), `undelivered` the queued messages that were not
+    delivered, `warnings` what `Warned` events said, as `(code, text)`.
+    """
+
+    status: Status
+    run_id: str
+    output: OutputT
+    messages: Sequence[Message]
+    new_messages: Sequence[Message]
+    usage: Usage = field(default_factory=Usage)
+    last_usage: Usage | None = None
+    reason: str | None = None
+    error: str | None = None
+    pending: tuple[ToolCall, ...] = ()
+    undelivered: tuple[Message, ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+    snapshot: Callable[[], dict[str, Any]] = field(default=dict[str, Any], repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The text of the last reply, or an empty string."""
+        for message in reversed(self.messages):
+            if isinstance(message, AssistantMessage):
+                return message.text
+        return ""
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The run as plain JSON data, for `agent.run(resume=…)`, here or in another process.
+
+        Keep it where users cannot forge it: it says which calls were allowed.
+        """
+        return self.snapshot()
+
+
+class RunError(AntiphonError):
+    """A run ended in `error`. `result` is what it left behind; the cause is chained."""
+
+    def __init__(self, message: str, result: RunResult[Any]) -> None:
+        super().__init__(message)
+        self.result = result

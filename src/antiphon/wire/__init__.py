@@ -1,0 +1,1 @@
+"""Bytes on the wire: HTTP and server-sent events. Knows nothing of agents."""
