@@ -2,6 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
@@ -11,13 +12,13 @@ READY := $(VENV)/.ready
 
 # The first interpreter that is new enough; a shim that only says "not installed" does not count.
 FIND_PYTHON := for python in $$PYTHON python3.11 python3 python3.12 python3.13; do \
-	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done; true
 
 # pyright brings its own node in a package and its own checker in the wheel; this keeps it from asking whether it is new.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types pytest format bench constraints clean
+.PHONY: help setup demo test lint types pytest format constraints clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -37,7 +38,7 @@ types: $(READY)  ## types, strict in src
 	@echo "== pyright" && $(BIN)/pyright
 
 pytest: $(READY)  ## tests, house rules, documentation blocks and examples
-	@echo "== pytest" && $(BIN)/python -m pytest --quiet
+	@echo "== pytest" && $(BIN)/python -m pytest
 
 format: $(READY)  ## let ruff write what it can
 	@$(BIN)/ruff check --quiet --fix --exit-zero . && $(BIN)/ruff format .

@@ -50,12 +50,21 @@ class CancelToken(CancelSignal):
     __slots__ = ()
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel. The first call counts; later ones change nothing."""
+        """Cancel. The first call counts; later ones change nothing.
+
+        Every listener is called, also when one before it raises; an `ExceptionGroup` then has what they raised.
+        """
         with self._lock:
             if self._cancelled:
                 return
             self._cancelled, self._reason = True, reason
             listeners = list(self._listeners.values())
             self._listeners.clear()
+        failures: list[Exception] = []
         for listener in listeners:
-            listener()
+            try:
+                listener()
+            except Exception as error:  # noqa: BLE001 - one run's closed loop must not keep the others running
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("listeners of a cancel token failed", failures)

@@ -105,7 +105,10 @@ class Unknown(Struct, frozen=True, tag_field="type", tag="unknown"):
 
 
 Part: TypeAlias = Text | Thinking | Image | File | ToolCall | Unknown
+"""What a message holds."""
+
 Content: TypeAlias = str | Text | Thinking | Image | File | ToolCall | Unknown
+"""What a message may be made of: parts, and strings that stand for `Text`."""
 
 
 def as_parts(content: tuple[Content, ...]) -> tuple[Part, ...]:

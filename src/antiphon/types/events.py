@@ -30,6 +30,7 @@ __all__ = [
     "RunFinished",
     "RunStarted",
     "Status",
+    "StoredEvent",
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 Role = Literal["system", "user", "assistant", "tool_result", "custom", "unknown"]
+"""Whose message it is."""
+
 Queue = Literal["steering", "follow_up"]
 
 Status = Literal["done", "stopped", "aborted", "limit", "paused", "error"]
@@ -178,10 +181,10 @@ class ToolFinished(Base, frozen=True, kw_only=True, tag="tool_finished"):
 
 
 class TurnFinished(Base, frozen=True, kw_only=True, tag="turn_finished"):
-    """The reply and its results, in the order of the calls."""
+    """The reply (none, if the run was stopped before it said anything) and its results, in the order of the calls."""
 
     turn: int
-    message: AssistantMessage
+    message: AssistantMessage | None = None
     results: tuple[ToolResultMessage, ...] = ()
 
 
@@ -277,6 +280,7 @@ Event: TypeAlias = (
     | Warned
     | RunFinished
 )
+"""What a run tells."""
 
 StoredEvent: TypeAlias = Event | Unknown
 """An event read back from storage, where a newer version may have written kinds that this one does not know."""

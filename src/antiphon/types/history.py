@@ -37,6 +37,10 @@ class History(Sequence[Message]):
         self._store.extend(messages)
         return self._view()
 
+    def grew_from(self, other: "History") -> bool:
+        """This history is `other` with messages behind it (or equal to it), sharing one store."""
+        return self._store is other._store and self._length >= other._length
+
     def _view(self) -> "History":
         """The whole store as it is now."""
         view = History.__new__(History)

@@ -1,5 +1,6 @@
 """Deltas to a message: fragments are kept as they come and joined once, at the end."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -29,13 +30,15 @@ class OpenPart:
 
 
 class Joiner:
-    """One reply as it comes. `add` takes a delta and says at which place of the message it went."""
+    """One reply as it comes. `mint` makes the ids of calls whose own are empty or repeated."""
 
-    __slots__ = ("_calls", "_parts", "finish", "usage")
+    __slots__ = ("_calls", "_ids", "_mint", "_parts", "finish", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, mint: Callable[[], str] | None = None) -> None:
         self._parts: list[OpenPart] = []
         self._calls: dict[int, OpenPart] = {}
+        self._ids: set[str] = set()
+        self._mint = mint
         self.usage: Usage | None = None
         self.finish: FinishChunk | None = None
 
@@ -48,6 +51,8 @@ class Joiner:
         """Append text; the place of its part."""
         parts = self._parts
         if not parts or parts[-1].kind != "text" or parts[-1].signature is not None:
+            if not chunk.text and chunk.signature is None:
+                return len(parts)  # nothing began: servers send empty text ahead of calls
             parts.append(OpenPart("text"))
         part = parts[-1]
         part.fragments.append(chunk.text)
@@ -59,6 +64,8 @@ class Joiner:
         """Append thinking; a signature closes the thought, a redacted one stands alone."""
         parts = self._parts
         if chunk.redacted or not parts or parts[-1].kind != "thinking" or parts[-1].signature is not None:
+            if not (chunk.text or chunk.redacted) and chunk.signature is None:
+                return len(parts)
             parts.append(OpenPart("thinking"))
         part = parts[-1]
         if chunk.text:
@@ -74,8 +81,9 @@ class Joiner:
         if part is None:
             part = self._calls[chunk.key] = OpenPart("call", chunk.key)
             self._parts.append(part)
-        if chunk.id and not part.id:
-            part.id = chunk.id
+            part.id = self._own_id(chunk.id)
+        elif chunk.id and not part.id:
+            part.id = self._own_id(chunk.id)
         if chunk.name and not part.name:
             part.name = chunk.name
         if chunk.arguments:
@@ -83,6 +91,14 @@ class Joiner:
         if chunk.opaque:
             part.opaque = {**(part.opaque or {}), **chunk.opaque}
         return chunk.key
+
+    def _own_id(self, given: str) -> str:
+        """The id that the call keeps: an empty or repeated one is replaced at once, so that no event shows another."""
+        if self._mint is not None:
+            while not given or given in self._ids:
+                given = self._mint()
+        self._ids.add(given)
+        return given
 
     def whole(self, call: WholeCall) -> CallChunk:
         """Append a complete call; the one chunk that says the same."""
@@ -151,7 +167,8 @@ class Joiner:
         model: str | None = None,
         stop_reason: StopReason | None = None,
         error: str | None = None,
-        partial: bool = False,
+        message_id: str = "",
+        created_at: float | None = None,
     ) -> AssistantMessage:
         """The message so far. Its stop reason is the finish marker's unless given."""
         finish = self.finish
@@ -165,7 +182,8 @@ class Joiner:
             model=served,
             response_id=finish.response_id if finish else None,
             error=error,
-            partial=partial,
+            id=message_id,
+            created_at=created_at,
         )
 
 

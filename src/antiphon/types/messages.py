@@ -123,3 +123,4 @@ class CustomMessage(Struct, frozen=True, kw_only=True, tag_field="type", tag="cu
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage | CustomMessage | Unknown
+"""What a transcript holds."""

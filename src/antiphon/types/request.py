@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How hard to think; a model that lacks a level uses the nearest one that it has."""
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,10 +72,14 @@ class ModelSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return ModelSettings(**(mine | theirs))
 
 
+PayloadHook: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | Awaitable[dict[str, Any] | None] | None]
+
+
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One request. `messages` is never changed after it was handed over; `meta` is carried untouched.
 
-    `tool_choice` is `auto`, `none`, `required`, or the name of a tool.
+    `tool_choice` is `auto`, `none`, `required`, or the name of a tool. `on_payload` may look at the JSON body that goes
+    to the provider, and replace it by returning another.
     """
 
     messages: Sequence[Message]
@@ -85,6 +90,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     meta: Any = None
     cancel: CancelSignal = CancelSignal()
+    on_payload: PayloadHook | None = None
 
 
 class TextChunk(Struct, frozen=True, gc=False):
@@ -147,6 +153,7 @@ class FinishChunk(Struct, frozen=True, gc=False):
 
 
 Delta: TypeAlias = TextChunk | ThinkingChunk | CallChunk | WholeCall | UsageChunk | WarningChunk | FinishChunk
+"""What a stream is made of."""
 
 
 class Prices(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -159,14 +166,17 @@ class Prices(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a model. `context_window` and `output_limit` are in tokens."""
+    """What is known of a model, `None` where nothing is. `context_window` and `output_limit` are in tokens.
+
+    A model with no `thinking_levels` but an empty tuple does not think.
+    """
 
     provider: str
     id: str
     name: str | None = None
     context_window: int | None = None
     output_limit: int | None = None
-    thinking_levels: tuple[ThinkingLevel, ...] = ()
+    thinking_levels: tuple[ThinkingLevel, ...] | None = None
     modalities: tuple[str, ...] = ("text",)
     prices: Prices | None = None
 

@@ -1,8 +1,9 @@
 """How a run ended: the result, and the error that carries it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from antiphon.errors import AntiphonError
 from antiphon.types.content import ToolCall
@@ -13,10 +14,10 @@ from antiphon.types.usage import Usage
 __all__ = ["OutputT", "RunError", "RunResult"]
 
 OutputT = TypeVar("OutputT")
+"""The type of the answer: text, or what `output_type` says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult(Generic[OutputT]):
+class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
     """What a run leaves behind, after any ending.
 
     `messages` is the whole transcript, always valid to send again; `new_messages` is what this run added, its prompt
@@ -30,14 +31,14 @@ class RunResult(Generic[OutputT]):
     output: OutputT
     messages: Sequence[Message]
     new_messages: Sequence[Message]
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     last_usage: Usage | None = None
     reason: str | None = None
     error: str | None = None
     pending: tuple[ToolCall, ...] = ()
     undelivered: tuple[Message, ...] = ()
     warnings: tuple[tuple[str, str], ...] = ()
-    snapshot: Callable[[], dict[str, Any]] = field(default=dict[str, Any], repr=False, compare=False)
+    snapshot: Callable[[], dict[str, Any]] = dict[str, Any]
 
     @property
     def text(self) -> str:

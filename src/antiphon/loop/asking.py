@@ -1,0 +1,233 @@
+"""Asking: what happens between one turn and the next, in this order, until the reply is in the transcript."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from antiphon.errors import UsageError
+from antiphon.loop.hooks import (
+    ModelContext,
+    ReplyContext,
+    RoundContext,
+    Stop,
+    UseContext,
+    UseReply,
+    UseRequest,
+    resolved,
+)
+from antiphon.loop.limits import exceeded
+from antiphon.loop.machine import due
+from antiphon.loop.outgoing import outgoing
+from antiphon.loop.recover import ask_until_answered
+from antiphon.loop.session import HaltRun, Session
+from antiphon.loop.state import Cut, Declined, Failed, Replaced, Replied, Taken
+from antiphon.loop.toolset import by_name
+from antiphon.types.content import ToolCall
+from antiphon.types.events import ContextReplaced, LimitReached, MessageDelivered, TurnFinished, TurnStarted
+from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage
+from antiphon.types.request import ModelRequest, ModelSettings
+from antiphon.types.thinking import effective_thinking
+from antiphon.types.transcript import validate
+
+__all__ = ["ask", "close_turn"]
+
+
+async def ask(session: Session) -> None:
+    """One turn's request and reply."""
+    close_turn(session)
+    check_run_limits(session)
+    if session.rounds and not await wants_more(session):
+        session.feed(Declined())
+        return
+    delivered = deliver(session)
+    await session.publish()
+    await prepare_context(session)
+    session.open_turn = session.state.counters.turns + 1
+    session.teller.tell(TurnStarted, turn=session.open_turn)
+    await session.settle()
+    request = await build_request(session)
+    for message_id, queue in delivered:
+        session.teller.tell(MessageDelivered, message_id=message_id, queue=queue)
+    session.open_message = session.mint_message_id()
+    outcome = await ask_until_answered(session, request)
+    session.rounds += 1
+    await take_reply(session, request, outcome)
+
+
+def check_run_limits(session: Session) -> None:
+    reached = exceeded(session.spec.limits, session.state.counters, session.seconds)
+    if reached is not None:
+        session.teller.tell(LimitReached, scope="run", which=reached.which, limit=reached.limit)
+        raise HaltRun("limit", f"the limit of {reached.limit:g} {reached.which} was reached")
+
+
+async def wants_more(session: Session) -> bool:
+    hooks = session.hooks.at("should_continue")
+    for hook in hooks:
+        context = RoundContext(
+            **session.common(),
+            step=session.state.counters.turns,
+            limit=session.spec.limits.turns,
+            messages=session.state.messages,
+            results=round_results(session.state.messages),
+        )
+        if await resolved(hook(context)) is False:
+            return False
+    return True
+
+
+def round_results(messages: Sequence[Message]) -> tuple[ToolResultMessage, ...]:
+    """The results at the end of the transcript."""
+    results: list[ToolResultMessage] = []
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if not isinstance(message, ToolResultMessage):
+            break
+        results.append(message)
+    return tuple(reversed(results))
+
+
+def deliver(session: Session) -> list[tuple[str, Any]]:
+    """Queued messages join the transcript now, the last moment before a request; receipts come when it is made."""
+    state = session.state
+    taken: Taken = due(state)
+    if not taken.steering and not taken.follow_ups:
+        return []
+    steering, follow_ups = state.steering[: taken.steering], state.follow_ups[: taken.follow_ups]
+    session.feed(taken)
+    ids = [(getattr(message, "id", ""), "steering") for message in steering]
+    return ids + [(getattr(message, "id", ""), "follow_up") for message in follow_ups]
+
+
+def model_context(session: Session, messages: Sequence[Message], settings: ModelSettings) -> dict[str, Any]:
+    return session.common() | {
+        "step": session.state.counters.turns + 1,
+        "limit": session.spec.limits.turns,
+        "messages": messages,
+        "tools": tuple(session.turn_tools.values()),
+        "settings": settings,
+    }
+
+
+async def prepare_context(session: Session) -> None:
+    """The application may put other messages or another model in place: both at once, or neither when it fails."""
+    hooks = session.hooks.at("prepare_context")
+    if not hooks:
+        return
+    messages: Sequence[Message] = session.state.messages
+    model = session.model
+    for hook in hooks:
+        change = await resolved(hook(ModelContext(**model_context(session, tuple(messages), session.spec.settings))))
+        if isinstance(change, UseContext):
+            messages = messages if change.messages is None else tuple(change.messages)
+            model = change.model or model
+    replaced = messages is not session.state.messages
+    if not replaced and model is session.model:
+        return
+    if replaced:
+        check_replacement(messages)
+    given = tuple(messages) if replaced else None
+    info = getattr(model, "info", None) if model is not session.model else None
+    session.model = model
+    session.feed(Replaced(messages=given, model=info, at=session.now()))
+    session.told = len(session.state.messages)
+    session.teller.tell(ContextReplaced, messages=given, model=info, why="prepare_context")
+    await session.settle()
+
+
+def check_replacement(messages: Sequence[Message]) -> None:
+    problems = validate(messages)
+    if problems:
+        raise UsageError(f"prepare_context gave messages that cannot be sent: {problems[0].index}: {problems[0].text}")
+
+
+async def build_request(session: Session) -> ModelRequest:
+    """Ask `before_model_request`, convert, check: nothing is sent that a provider would refuse."""
+    messages: Sequence[Message] = session.state.messages
+    settings = session.spec.settings
+    session.turn_tools = session.tools
+    changed = False
+    for hook in session.hooks.at("before_model_request"):
+        change = await resolved(hook(ModelContext(**model_context(session, messages, settings))))
+        if isinstance(change, Stop):
+            raise HaltRun("stopped", change.reason)
+        if isinstance(change, UseRequest):
+            changed = changed or change.messages is not None
+            messages = messages if change.messages is None else tuple(change.messages)
+            settings = settings.merged(change.settings)
+            if change.tools is not None:
+                session.turn_tools = by_name(change.tools, "before_model_request")
+    sent = await outgoing(messages, session.spec.to_model, session.cancel, check=changed)
+    choice = session.choice = tool_choice(session)
+    specs = () if choice == "none" else tuple([tool.spec() for tool in session.turn_tools.values()])
+    return ModelRequest(
+        messages=sent,
+        instructions=session.instructions(specs),
+        tools=specs,
+        tool_choice=choice if specs else "auto",
+        settings=replace(settings, thinking=effective_thinking(settings.thinking, session.info)),
+        session_id=session.spec.session_id,
+        meta=session.spec.meta,
+        cancel=session.cancel,
+        on_payload=session.payload_hook(),
+    )
+
+
+def tool_choice(session: Session) -> str:
+    """A name holds for the first request of the run only, `auto` follows; the other choices hold for all."""
+    choice = session.spec.tool_choice
+    if choice in ("auto", "none", "required"):
+        return "auto" if choice == "required" and session.rounds else choice
+    return "auto" if session.rounds else choice
+
+
+async def take_reply(session: Session, request: ModelRequest, outcome: AssistantMessage | Cut | Failed) -> None:
+    """The reply joins the transcript, is announced, and only then its calls run."""
+    match outcome:
+        case AssistantMessage():
+            session.reply = outcome
+            message = await after_response(session, request, outcome)
+            session.joiner = session.reply = None
+            session.feed(Replied(message=message))
+        case _:
+            session.joiner = None
+            session.feed(outcome)
+    await session.publish()
+
+
+async def after_response(session: Session, request: ModelRequest, message: AssistantMessage) -> AssistantMessage:
+    for hook in session.hooks.at("after_model_response"):
+        context = ReplyContext(**model_context(session, request.messages, request.settings), message=message)
+        change = await resolved(hook(context))
+        if isinstance(change, Stop):
+            raise HaltRun("stopped", change.reason)
+        if isinstance(change, UseReply):
+            message = changed_reply(message, change)
+            session.reply = message
+    return message
+
+
+def changed_reply(message: AssistantMessage, change: UseReply) -> AssistantMessage:
+    if change.message is not None:
+        message = replace(change.message, id=message.id, created_at=message.created_at, usage=message.usage)
+    if change.calls is not None:
+        spoken = tuple([part for part in message.parts if not isinstance(part, ToolCall)])
+        message = replace(message, parts=(*spoken, *change.calls))
+    ids = [call.id for call in message.calls]
+    if "" in ids or len(set(ids)) != len(ids):
+        raise UsageError(f"after_model_response gave calls with empty or repeated ids: {ids!r}; give each its own")
+    return message
+
+
+def close_turn(session: Session) -> None:
+    """Tell the end of the turn that is open, with its reply and results."""
+    if not session.open_turn:
+        return
+    turn, session.open_turn = session.open_turn, 0
+    messages = session.state.messages
+    results = round_results(messages)
+    index = len(messages) - len(results) - 1
+    reply = messages[index] if index >= 0 else None
+    message = reply if isinstance(reply, AssistantMessage) else None
+    session.teller.tell(TurnFinished, turn=turn, message=message, results=results if message else ())

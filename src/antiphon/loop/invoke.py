@@ -1,0 +1,380 @@
+"""Running the calls of a batch: judge in order, start what may run, finish what has ended, ask where somebody must decide."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from antiphon.errors import ToolError
+from antiphon.loop.approval import approval_context, check_decisions, refusal
+from antiphon.loop.bodies import Body, run_tool, wait_for_bodies
+from antiphon.loop.hooks import resolved
+from antiphon.loop.judging import Judgement, denied, judge
+from antiphon.loop.results import CallEnd, error_end, finish_call, value_end
+from antiphon.loop.session import Session
+from antiphon.loop.state import Answer, Approve, Decided, Decision, Deny, Judged, Slot, Started
+from antiphon.tools.arguments import ArgumentError, Prepared
+from antiphon.tools.context import ToolContext
+from antiphon.tools.tool import Tool
+from antiphon.types.events import ApprovalDecided, ApprovalRequested, ToolProgress, ToolRequested, ToolStarted
+
+__all__ = ["Work"]
+
+
+class Work:
+    """The calls of the open batch on their way: to be judged, to be started, running, ended."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.todo: deque[str] = deque()
+        self.ready: deque[str] = deque()
+        self.running: dict[str, Body] = {}
+        self.ended: deque[tuple[str, Body]] = deque()
+        self.approvers: dict[str, Body] = {}
+        self._requested: set[str] = set()
+        self._prepared: dict[str, tuple[Tool, Prepared]] = {}
+        self._questions: dict[str, asyncio.Future[Any]] = {}
+        self._asked: dict[str, int] = {}
+        self._contexts: dict[str, ToolContext[Any]] = {}
+
+    # What there is to do
+
+    @property
+    def idle(self) -> bool:
+        return not (self.todo or self.ready or self.running or self.ended)
+
+    def add(self, call_ids: tuple[str, ...]) -> None:
+        """These calls may move on. A new batch is told of first, every call in order."""
+        batch = self.session.state.batch
+        for call_id, slot in batch.items():
+            if slot.stage != "finished" and call_id not in self._requested:
+                self._requested.add(call_id)
+                self.session.teller.tell(ToolRequested, call=slot.call, turn=self.session.state.counters.turns)
+        waiting = set(self.todo) | set(call_ids)
+        self.todo = deque([call_id for call_id in batch if call_id in waiting])
+
+    async def step(self) -> bool:
+        """Do one thing; `False` when there is nothing to do but wait."""
+        if self.ended:
+            await self._finish_one()
+        elif self.ready and self._may_start(self.ready[0]):
+            await self._start(self.ready.popleft())
+        elif self.todo and self._may_judge():
+            await self._move(self.todo.popleft())
+        else:
+            return False
+        return True
+
+    def _may_judge(self) -> bool:
+        if not self.session.state.sequential:
+            return True
+        return not (self.ready or self.running) and not self._blocked()
+
+    def _blocked(self) -> bool:
+        """In sequence, a call that waits for a person holds those behind it."""
+        first = self.todo[0]
+        for call_id, slot in self.session.state.batch.items():
+            if call_id == first:
+                return False
+            if slot.stage == "pending":
+                return True
+        return False
+
+    def _may_start(self, call_id: str) -> bool:
+        running = [self._prepared[other][0] for other in self.running]
+        if len(running) >= max(1, self.session.spec.tool_options.max_parallel):
+            return False
+        tool = self._prepared[call_id][0]
+        return not running or not (tool.exclusive or any(other.exclusive for other in running))
+
+    # Judging
+
+    async def _move(self, call_id: str) -> None:
+        slot = self.session.state.batch.get(call_id)
+        if slot is None:
+            return
+        if slot.stage == "denied":
+            await self._deny(slot)
+        elif slot.decision is not None:
+            await self._follow(slot, slot.decision)
+        elif slot.stage == "allowed":
+            await self._restore(slot)
+        elif slot.stage == "waiting":
+            await self._judge(slot)
+
+    async def _judge(self, slot: Slot) -> None:
+        session, call = self.session, slot.call
+        judgement = await judge(session, call)
+        if judgement.end is not None:
+            await finish_call(session, call, judgement.tool, judgement.end)
+            return
+        tool, prepared = judgement.tool, judgement.prepared
+        assert tool is not None
+        assert prepared is not None
+        self._prepared[call.id] = (tool, prepared)
+        if judgement.asks or tool.external:
+            await self._ask(slot, judgement)
+        else:
+            session.feed(Judged(call_id=call.id, verdict="allowed", arguments=prepared.text))
+            self.ready.append(call.id)
+
+    async def _ask(self, slot: Slot, judgement: Judgement) -> None:
+        """Put the call to whoever decides; nobody is waited for."""
+        session, call, tool, prepared = self.session, slot.call, judgement.tool, judgement.prepared
+        assert tool is not None
+        assert prepared is not None
+        asks = "approval" if judgement.asks else "answer"
+        session.feed(Judged(call_id=call.id, verdict="pending", arguments=prepared.text, asks=asks))
+        session.teller.tell(ApprovalRequested, call_id=call.id, name=call.name, arguments=copied(prepared))
+        approver = session.spec.approver
+        if approver is not None and asks == "approval":
+            context = approval_context(session, call, tool, copied(prepared))
+            run = make_runner(lambda: resolved(approver(context)))
+            self.approvers[call.id] = Body(run, timeout=None, grace=0.0, ended=self._ender(call.id))
+        await session.settle()
+
+    async def _deny(self, slot: Slot) -> None:
+        """A person refused: a body that waits for them is unwound first."""
+        body = self.running.pop(slot.call.id, None)
+        if body is not None:
+            await wait_for_bodies([body])
+            self.ended = deque([item for item in self.ended if item[1] is not body])
+        tool, prepared = await self._prepare(slot)
+        assert isinstance(slot.decision, Deny)
+        end = denied(self.session, slot.call, refusal(slot.decision), prepared)
+        await finish_call(self.session, slot.call, tool, end)
+
+    async def _follow(self, slot: Slot, decision: Decision) -> None:
+        """An approved or answered call goes on."""
+        session, call = self.session, slot.call
+        question = self._questions.pop(call.id, None)
+        if question is not None:
+            session.feed(Started(call_id=call.id))
+            self.running[call.id].resume()
+            question.set_result(decision.value if isinstance(decision, Answer) else True)
+            return
+        tool, prepared = await self._prepare(slot)
+        if tool is None or prepared is None:
+            await self._gone(slot)
+        elif isinstance(decision, Answer) and tool.external:
+            await finish_call(session, call, tool, value_end(session, call, decision.value, prepared))
+        elif isinstance(decision, Approve) and decision.arguments is not None:
+            await self._edited(slot, tool, decision.arguments)
+        else:
+            self._prepared[call.id] = (tool, prepared)
+            self.ready.append(call.id)
+
+    async def _edited(self, slot: Slot, tool: Tool, arguments: dict[str, Any]) -> None:
+        """A person's arguments are validated like any other, and final."""
+        try:
+            prepared = tool.prepare_object(arguments)
+        except ArgumentError as error:
+            end = error_end(self.session, slot.call, f"the edited arguments are wrong: {error}", "error", error=error)
+            await finish_call(self.session, slot.call, tool, end)
+            return
+        self._prepared[slot.call.id] = (tool, prepared)
+        self.ready.append(slot.call.id)
+
+    async def _restore(self, slot: Slot) -> None:
+        """A call that was allowed before a restart runs with the arguments that were allowed."""
+        tool, prepared = await self._prepare(slot)
+        if tool is None or prepared is None:
+            await self._gone(slot)
+            return
+        self._prepared[slot.call.id] = (tool, prepared)
+        self.ready.append(slot.call.id)
+
+    async def _prepare(self, slot: Slot) -> tuple[Tool | None, Prepared | None]:
+        known = self._prepared.get(slot.call.id)
+        if known is not None:
+            return known
+        tool = await self.session.find_tool(slot.call.name)
+        if tool is None:
+            return None, None
+        text = slot.arguments if slot.arguments is not None else slot.call.arguments
+        try:
+            return tool, tool.prepare(text)
+        except ArgumentError:
+            return tool, None
+
+    async def _gone(self, slot: Slot) -> None:
+        text = f"the tool {slot.call.name!r} does not exist any more, or takes other arguments now"
+        await finish_call(self.session, slot.call, None, error_end(self.session, slot.call, text, "error"))
+
+    # Running
+
+    async def _start(self, call_id: str) -> None:
+        session = self.session
+        slot = session.state.batch[call_id]
+        tool, prepared = self._prepared[call_id]
+        session.feed(Started(call_id=call_id, arguments=prepared.text))
+        session.teller.tell(ToolStarted, call_id=call_id, name=slot.call.name, arguments=copied(prepared))
+        await session.settle()
+        context = self._context(slot, tool)
+        options = session.spec.tool_options
+        timeout = tool.timeout if tool.timeout is not None else options.timeout
+        run = make_runner(lambda: run_tool(tool, prepared, context))
+        self.running[call_id] = Body(run, timeout=timeout, grace=options.grace, ended=self._ender(call_id))
+
+    def _ender(self, call_id: str) -> Callable[[Body], None]:
+        def ended(body: Body) -> None:
+            self.ended.append((call_id, body))
+            self.session.wake()
+
+        return ended
+
+    def _context(self, slot: Slot, tool: Tool) -> ToolContext[Any]:
+        session, call_id = self.session, slot.call.id
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
+        self._asked[call_id] = 0
+
+        def tell(content: Any, details: Any) -> None:
+            if call_id in self.running and not self.running[call_id].over.done():
+                said = {"call_id": call_id, "name": tool.name, "content": content, "details": details}
+                session.teller.tell(ToolProgress, **said)
+                session.wake()
+
+        def report(content: Any, details: Any) -> None:
+            if threading.get_ident() == thread:
+                tell(content, details)
+            else:
+                with suppress(RuntimeError):  # the loop may be gone when a thread was left behind
+                    loop.call_soon_threadsafe(tell, content, details)
+
+        async def ask(question: Any) -> Any:
+            return await self._question(call_id, question)
+
+        context = self._contexts[call_id] = ToolContext(
+            call_id=call_id,
+            run_id=session.state.run_id,
+            name=tool.name,
+            deps=session.spec.deps,
+            cancel=session.cancel,
+            report=report,
+            asker=ask,
+        )
+        return context
+
+    async def _question(self, call_id: str, question: Any) -> Any:
+        """A running body asks. Questions answered before a restart are answered again at once, in their order."""
+        session = self.session
+        slot = session.state.batch[call_id]
+        number = self._asked[call_id]
+        self._asked[call_id] = number + 1
+        if number < len(slot.answers):
+            return slot.answers[number]
+        answer = self._questions[call_id] = asyncio.get_running_loop().create_future()
+        self.running[call_id].pause()
+        session.feed(Judged(call_id=call_id, verdict="pending", asks="answer", question=question))
+        arguments = copied(self._prepared[call_id][1])
+        session.teller.tell(
+            ApprovalRequested, call_id=call_id, name=slot.call.name, arguments=arguments, question=question
+        )
+        session.wake()
+        return await answer
+
+    # Ending
+
+    async def _finish_one(self) -> None:
+        call_id, body = self.ended.popleft()
+        if self.approvers.get(call_id) is body:
+            del self.approvers[call_id]
+            await self._approver_ended(call_id, body)
+            return
+        if self.running.pop(call_id, None) is None:
+            return
+        await self.finish_body(call_id, body)
+
+    async def finish_body(self, call_id: str, body: Body) -> None:
+        """The body has ended, or was left behind: its result goes through the hooks into the batch."""
+        slot = self.session.state.batch[call_id]
+        tool, prepared = self._prepared[call_id]
+        self._contexts.pop(call_id).close()
+        end = self._end_of(slot, tool, prepared, body)
+        await finish_call(self.session, slot.call, tool, end)
+
+    def _end_of(self, slot: Slot, tool: Tool, prepared: Prepared, body: Body) -> CallEnd:
+        session, call = self.session, slot.call
+        more: dict[str, Any] = {"seconds": body.seconds, "inner": True}
+        task = body.task
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return value_end(session, call, task.result(), prepared, **more)
+        if body.abandoned:
+            grace = session.spec.tool_options.grace
+            text = f"tool {tool.name!r} did not end within {grace:g} s after it was cancelled, and was left behind"
+            session.warn("left_behind", text)
+            return error_end(
+                session,
+                call,
+                "the call did not end when it was cancelled: whether it had an effect is not known",
+                "unknown",
+                prepared,
+                **more,
+            )
+        if body.timed_out:
+            return self._timed_out(slot, tool, prepared, more)
+        if task.cancelled() and body.cancelled:
+            return error_end(session, call, "the call was cancelled while it ran", "cancelled", prepared, **more)
+        if task.cancelled():
+            return error_end(session, call, "the tool cancelled itself", "error", prepared, **more)
+        error = task.exception()
+        assert error is not None
+        text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
+        return error_end(session, call, text, "error", prepared, error=error, **more)
+
+    def _timed_out(self, slot: Slot, tool: Tool, prepared: Prepared, more: dict[str, Any]) -> CallEnd:
+        limit = tool.timeout if tool.timeout is not None else self.session.spec.tool_options.timeout
+        if not tool.is_async:
+            self.session.warn("still_running", f"tool {tool.name!r} ran out of time and is left to its thread")
+        text = f"the call took longer than {limit:g} s and was ended"
+        return error_end(self.session, slot.call, text, "timeout", prepared, **more)
+
+    async def _approver_ended(self, call_id: str, body: Body) -> None:
+        if body.task.cancelled() or call_id not in {slot.call.id for slot in self.session.state.pending}:
+            return
+        error = body.task.exception()
+        decided: Any = Deny(f"the approver failed: {error}") if error is not None else body.task.result()
+        if isinstance(decided, bool):
+            decided = Approve() if decided else Deny()
+        self.decide({call_id: decided})
+        await self.session.settle()
+
+    def decide(self, decisions: dict[str, Decision]) -> None:
+        """Take decisions on pending calls. Raises `UsageError` for those that fit none."""
+        session = self.session
+        check_decisions(session.state, decisions)
+        session.feed(Decided(decisions=decisions))
+        for call_id, decision in decisions.items():
+            session.teller.tell(
+                ApprovalDecided,
+                call_id=call_id,
+                approved=not isinstance(decision, Deny),
+                arguments=decision.arguments if isinstance(decision, Approve) else None,
+                reason=refusal(decision) if isinstance(decision, Deny) else None,
+            )
+
+    async def stop(self) -> None:
+        """End every body: what has a result keeps it, what does not is cancelled; nothing new starts."""
+        self.todo.clear()
+        self.ready.clear()
+        await wait_for_bodies([*self.running.values(), *self.approvers.values()])
+        self.approvers.clear()
+        self.ended.clear()
+
+
+def copied(prepared: Prepared) -> dict[str, Any]:
+    """The arguments as somebody else's own copy."""
+    return msgspec.json.decode(prepared.text)
+
+
+def make_runner(make: Callable[[], Any]) -> Callable[[], Any]:
+    """A coroutine function for a task."""
+
+    async def run() -> Any:
+        return await make()
+
+    return run

@@ -1,0 +1,161 @@
+"""One attempt at a reply: deltas in, events out, a message at the end."""
+
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+from msgspec.structs import replace
+
+from antiphon.errors import Dropped, ModelError, Stalled
+from antiphon.loop.session import Session
+from antiphon.loop.spec import Recovery
+from antiphon.loop.watchdog import Watchdog
+from antiphon.types.content import ToolCall
+from antiphon.types.events import MessageStarted, TextDelta, ThinkingDelta, ToolCallDelta
+from antiphon.types.joiner import Joiner
+from antiphon.types.messages import AssistantMessage, StopReason
+from antiphon.types.request import (
+    CallChunk,
+    Delta,
+    FinishChunk,
+    Model,
+    ModelRequest,
+    TextChunk,
+    ThinkingChunk,
+    UsageChunk,
+    WarningChunk,
+    WholeCall,
+)
+
+__all__ = ["partial_reply", "read_reply"]
+
+
+async def read_reply(session: Session, model: Model, request: ModelRequest, attempt: int) -> AssistantMessage:
+    """Stream one reply. Raises `ModelError`; what came until then stays in `session.joiner`."""
+    recovery: Recovery = session.spec.recovery
+    session.joiner = Joiner(lambda: session.mint("call"))
+    reader = Reader(session, session.joiner, attempt)
+    with anyio.CancelScope() as scope, Watchdog(scope, recovery) as watchdog:
+        try:
+            await reader.read(model, request, watchdog)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise foreign(error) from error
+    if session.joiner.finish is None:
+        if watchdog.stalled is not None:
+            raise Stalled(watchdog.stalled)
+        raise Dropped("the model's stream ended without its terminal marker: the connection was probably lost")
+    return finished_reply(session, model, session.joiner)
+
+
+def foreign(error: Exception) -> ModelError:
+    """A model should fail with a `ModelError` alone; what else it raises is not repeated."""
+    return ModelError(f"the model raised {type(error).__name__}: {error}")
+
+
+class Reader:
+    """Turns deltas into events. The hot path of the library: one event a delta, no wait unless a listener asks for it."""
+
+    __slots__ = ("_attempt", "_begun", "_id", "_joiner", "_session", "_turn")
+
+    def __init__(self, session: Session, joiner: Joiner, attempt: int) -> None:
+        self._session = session
+        self._joiner = joiner
+        self._attempt = attempt
+        self._id = session.open_message
+        self._turn = session.open_turn
+        self._begun = False
+
+    async def read(self, model: Model, request: ModelRequest, watchdog: Watchdog) -> None:
+        session, teller = self._session, self._session.teller
+        stream: Any = model.stream(request)
+        async with aclosing(stream):
+            async for delta in stream:
+                watchdog.beat(delta)
+                if not self._begun:
+                    self._begin()
+                self.take(delta)
+                if teller.unsettled:
+                    watchdog.rest()
+                    await session.settle()
+                    watchdog.resume()
+                if type(delta) is FinishChunk:
+                    return
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._session.teller.tell(
+            MessageStarted, message_id=self._id, role="assistant", turn=self._turn, attempt=self._attempt
+        )
+
+    def take(self, delta: Delta) -> None:
+        """Keep a delta and tell of it."""
+        if isinstance(delta, TextChunk):
+            self._tell(TextDelta, delta.text, self._joiner.text(delta))
+        elif isinstance(delta, CallChunk):
+            self._tell_call(delta)
+        else:
+            self._take_rare(delta)
+
+    def _take_rare(self, delta: Delta) -> None:
+        match delta:
+            case ThinkingChunk(text=text):
+                place = self._joiner.thinking(delta)
+                if text:
+                    self._tell(ThinkingDelta, text, place)
+            case WholeCall():
+                key = self._joiner.whole(delta).key
+                call_id, name = self._joiner.open_call(key)
+                self._tell(
+                    ToolCallDelta, self._joiner.partial_arguments(call_id) or "", key, call_id=call_id, name=name
+                )
+            case WarningChunk(code=code, text=text):
+                self._session.warn(code, text)
+            case UsageChunk() | FinishChunk():
+                self._joiner.add(delta)
+            case _:
+                self._session.warn("unknown_delta", f"the model sent a {type(delta).__name__}, which is no delta")
+
+    def _tell_call(self, delta: CallChunk) -> None:
+        key = self._joiner.call(delta)
+        call_id, name = self._joiner.open_call(key)
+        self._tell(ToolCallDelta, delta.arguments, key, call_id=call_id, name=name)
+
+    def _tell(self, kind: Any, text: str, index: int, **more: str) -> None:
+        self._session.teller.tell(
+            kind, message_id=self._id, text=text, index=index, turn=self._turn, attempt=self._attempt, **more
+        )
+
+
+def finished_reply(session: Session, model: Model, joiner: Joiner) -> AssistantMessage:
+    """The complete message, stamped."""
+    return stamped(session, model, joiner, stop_reason=None)
+
+
+def partial_reply(
+    session: Session, model: Model, joiner: Joiner | None, *, stop_reason: StopReason, error: str | None = None
+) -> AssistantMessage | None:
+    """What came of a reply that will never be complete: its text and thinking, not its calls.
+
+    `None` when there is nothing to keep: nothing came, and there is no error to show.
+    """
+    message = stamped(session, model, joiner or Joiner(), stop_reason=stop_reason, error=error)
+    parts = tuple([part for part in message.parts if not isinstance(part, ToolCall)])
+    if not parts and error is None:
+        return None
+    return replace(message, parts=parts, partial=True)
+
+
+def stamped(
+    session: Session, model: Model, joiner: Joiner, *, stop_reason: StopReason | None, error: str | None = None
+) -> AssistantMessage:
+    info = getattr(model, "info", None)
+    return joiner.message(
+        provider=info.provider if info else None,
+        model=info.id if info else None,
+        stop_reason=stop_reason,
+        error=error,
+        message_id=session.open_message,
+        created_at=session.now(),
+    )

@@ -1,0 +1,180 @@
+"""From what a tool gave back to the one result message of its call, through the hooks that come after it."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from antiphon.errors import FatalToolError
+from antiphon.loop.hooks import Stop, ToolOutcomeContext, resolved
+from antiphon.loop.session import HaltRun, Session
+from antiphon.loop.state import Returned
+from antiphon.tools.arguments import Prepared
+from antiphon.tools.hooks import UseResult
+from antiphon.tools.result import Shaped, ToolResult, error_text, shape
+from antiphon.tools.tool import Tool
+from antiphon.types.content import Text, ToolCall
+from antiphon.types.events import ToolFinished
+from antiphon.types.messages import AssistantMessage, Outcome, ToolResultMessage
+from antiphon.types.unset import UNSET
+
+__all__ = ["CallEnd", "error_end", "finish_call", "value_end"]
+
+
+class CallEnd(Struct, frozen=True, kw_only=True):
+    """How a call ended, before the hooks see it. `inner` says that the tool's own hooks take part."""
+
+    result: ToolResultMessage
+    error: BaseException | None = None
+    prepared: Prepared | None = None
+    seconds: float = 0.0
+    short_circuited: bool = False
+    inner: bool = False
+    end_turn: bool = False
+    invalid: bool = False
+
+
+def base_result(session: Session, call: ToolCall, prepared: Prepared | None) -> dict[str, Any]:
+    """What every result of this call has."""
+    used = None
+    if prepared is not None and not same_arguments(call, prepared):
+        used = prepared.text
+    return {
+        "id": f"{last_reply(session).id}/{call.id}",
+        "created_at": session.now(),
+        "call_id": call.id,
+        "tool_name": call.name,
+        "used_arguments": used,
+    }
+
+
+def same_arguments(call: ToolCall, prepared: Prepared) -> bool:
+    if call.arguments == prepared.text:
+        return True
+    try:
+        return call.parse() == prepared.object
+    except ValueError:
+        return False
+
+
+def last_reply(session: Session) -> AssistantMessage:
+    """The reply whose calls are open."""
+    messages = session.state.messages
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if isinstance(message, AssistantMessage):
+            return message
+    raise AssertionError("a call follows a reply")
+
+
+def value_end(session: Session, call: ToolCall, value: Any, prepared: Prepared | None, **more: Any) -> CallEnd:
+    """A tool (or a hook, or a person in its place) gave this value back."""
+    shaped = shaped_value(session, call, value)
+    outcome: Outcome = "error" if shaped.is_error else "ok"
+    result = ToolResultMessage(
+        **base_result(session, call, prepared),
+        parts=shaped.parts,
+        details=shaped.details,
+        is_error=shaped.is_error,
+        outcome=outcome,
+    )
+    return CallEnd(result=result, prepared=prepared, end_turn=shaped.end_turn, **more)
+
+
+def shaped_value(session: Session, call: ToolCall, value: Any) -> Shaped:
+    """A value as parts and JSON, cut to the limit; what was odd about it is told."""
+    shaped = shape(value, call.name).capped(session.spec.tool_options.result_limit)
+    for code, text in shaped.warnings:
+        session.warn(code, text)
+    return shaped
+
+
+def error_end(
+    session: Session, call: ToolCall, text: str, outcome: Outcome, prepared: Prepared | None = None, **more: Any
+) -> CallEnd:
+    """The call failed, was refused or never ran; the model reads why."""
+    result = ToolResultMessage(
+        **base_result(session, call, prepared),
+        parts=(Text(error_text(call.name, text)),),
+        is_error=True,
+        outcome=outcome,
+    )
+    return CallEnd(result=result, prepared=prepared, **more)
+
+
+async def finish_call(session: Session, call: ToolCall, tool: Tool | None, end: CallEnd) -> None:
+    """Ask the hooks after it, tell the end, and hand the result to the machine."""
+    stop: Stop | None = None
+    result = end.result
+    try:
+        result, stop = await after_hooks(session, call, tool, end)
+    except Exception as error:  # noqa: BLE001 - a failed filter must not let the unfiltered result through
+        details = {"hook_failed": repr(error), "result": end.result.text, "details": end.result.details}
+        failed = error_end(session, call, f"a hook after the tool failed: {error}", "error", end.prepared)
+        result = replace(failed.result, details=details)
+    session.teller.tell(
+        ToolFinished,
+        call_id=call.id,
+        name=call.name,
+        result=result,
+        outcome=result.outcome,
+        arguments=dict(end.prepared.object) if end.prepared is not None else None,
+        seconds=end.seconds,
+    )
+    await session.settle()
+    session.feed(Returned(call_id=call.id, result=result, end_turn=end.end_turn, invalid=end.invalid))
+    raise_for(session, tool, end)
+    if stop is not None:
+        raise HaltRun("stopped", stop.reason)
+
+
+def raise_for(session: Session, tool: Tool | None, end: CallEnd) -> None:
+    """End the run for an error that is for the caller, after the call's finish event."""
+    error = end.error
+    if error is None or end.short_circuited:
+        return
+    policy = (tool.on_error if tool is not None else None) or session.spec.tool_options.on_error
+    if isinstance(error, FatalToolError) or (policy == "raise" and end.result.outcome == "error" and not end.invalid):
+        raise HaltRun("error", f"tool {end.result.tool_name!r} failed: {error}", error)
+
+
+async def after_hooks(
+    session: Session, call: ToolCall, tool: Tool | None, end: CallEnd
+) -> tuple[ToolResultMessage, Stop | None]:
+    """The tool's own hook first, then the run's, then the agent's: what goes in first comes out last."""
+    result = end.result
+    hooks = session.hooks.at("after_tool_execute", reverse=True)
+    inner = tool.hooks.after_execute if end.inner and tool is not None and tool.hooks is not None else None
+    for hook in ([inner] if inner else []) + hooks:
+        context = ToolOutcomeContext(
+            **session.common(),
+            step=session.state.counters.turns,
+            message=last_reply(session),
+            call=call,
+            tool=tool,
+            arguments=dict(end.prepared.object) if end.prepared is not None else {},
+            result=result,
+            error=end.error,
+            seconds=end.seconds,
+            short_circuited=end.short_circuited,
+        )
+        change = await resolved(hook(context))
+        if isinstance(change, Stop) and hook is not inner:
+            return result, change
+        if isinstance(change, UseResult):
+            result = changed_result(session, call, result, change)
+    return result, None
+
+
+def changed_result(session: Session, call: ToolCall, result: ToolResultMessage, change: UseResult) -> ToolResultMessage:
+    """The result with the given fields replaced, the rest kept."""
+    if change.content is not UNSET:
+        shaped = shaped_value(session, call, ToolResult(change.content, result.details))
+        result = replace(result, parts=shaped.parts, details=shaped.details)
+    if change.details is not UNSET:
+        result = replace(result, details=change.details)
+    if change.is_error is not UNSET:
+        is_error = bool(change.is_error)
+        outcome: Outcome = ("error" if result.outcome == "ok" else result.outcome) if is_error else "ok"
+        result = replace(result, is_error=is_error, outcome=outcome)
+    return result

@@ -1,0 +1,249 @@
+"""One run while it lives: its state, its events, its mailbox, and what every part of the driver shares."""
+
+import time
+from asyncio import Future, get_running_loop
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec.structs import replace
+
+from antiphon.errors import UsageError
+from antiphon.loop.hooks import HookChain, RunContext, resolved
+from antiphon.loop.machine import advance
+from antiphon.loop.spec import RunSpec
+from antiphon.loop.state import Announced, Effect, Input, RunState
+from antiphon.loop.telling import Teller
+from antiphon.loop.toolset import by_name
+from antiphon.tools.tool import Tool
+from antiphon.types.cancel import CancelToken
+from antiphon.types.content import Unknown
+from antiphon.types.events import MessageFinished, MessageStarted, Role, Status
+from antiphon.types.joiner import Joiner
+from antiphon.types.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from antiphon.types.request import Model, ModelInfo, PayloadHook, ThinkingLevel, ToolSpec
+from antiphon.types.thinking import effective_thinking
+
+__all__ = ["INSIDE", "HaltRun", "Session", "forbid_inside"]
+
+INSIDE: ContextVar[tuple[str, ...]] = ContextVar("antiphon_inside", default=())
+"""The runs whose own code is being run here: waiting for one of them would never end."""
+
+
+def forbid_inside(run_id: str, what: str) -> None:
+    """Raise `UsageError` when called from a listener, a hook or a tool of that run."""
+    if run_id in INSIDE.get():
+        raise UsageError(
+            f"{what} would wait for the run that is calling it, for ever: return from the listener, hook or tool "
+            "first, and wait outside",
+        )
+
+
+class HaltRun(Exception):
+    """A decision that ends the run, on its way up to the driver."""
+
+    def __init__(self, status: Status, reason: str | None = None, cause: BaseException | None = None) -> None:
+        super().__init__(reason)
+        self.status: Status = status
+        self.reason = reason
+        self.cause = cause
+
+
+def role_of(message: Message) -> Role:
+    match message:
+        case SystemMessage():
+            return "system"
+        case UserMessage():
+            return "user"
+        case AssistantMessage():
+            return "assistant"
+        case ToolResultMessage():
+            return "tool_result"
+        case CustomMessage():
+            return "custom"
+        case _:
+            return "unknown"
+
+
+class Session:
+    """What the parts of a running run share. `feed` is the only way to change `state`."""
+
+    def __init__(self, spec: RunSpec, state: RunState, teller: Teller) -> None:
+        self.spec = spec
+        self.state = state
+        self.teller = teller
+        self.hooks = HookChain(spec.hooks)
+        self.model: Model = spec.model
+        self.tools: dict[str, Tool] = by_name(spec.tools, "the agent's tools")
+        self.turn_tools: dict[str, Tool] = self.tools
+        self.cancel = CancelToken()
+        self.live = False
+        self.effects: deque[Effect] = deque()
+        self.told = len(state.messages)
+        self.new: list[Message] = []
+        self.joiner: Joiner | None = None
+        self.reply: AssistantMessage | None = None
+        self.choice = ""
+        self.failure: BaseException | None = None
+        self.outcome: tuple[Status, str | None, BaseException | None] | None = None
+        self.open_message = ""
+        self.open_turn = 0
+        self.rounds = 0
+        self.halting: HaltRun | None = None
+        self.began = time.monotonic()
+        self._waiter: Future[None] | None = None
+        self._minted: dict[str, int] = {}
+
+    @property
+    def info(self) -> ModelInfo | None:
+        return getattr(self.model, "info", None)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has worked, resumed parts included."""
+        return self.state.counters.seconds + time.monotonic() - self.began
+
+    def feed(self, given: Input) -> None:
+        """Tell the machine; what it asks for waits in `effects`."""
+        self.state, effects = advance(self.state, given)
+        if effects:
+            self.effects.extend(effects)
+            self.wake()
+
+    def mint(self, prefix: str) -> str:
+        """A new id. The default counts within the run, so that equal inputs give equal ids."""
+        if self.spec.id_generator is not None:
+            return self.spec.id_generator(prefix)
+        number = self._minted[prefix] = self._minted.get(prefix, -1) + 1
+        return f"{prefix}-{number}"
+
+    def mint_message_id(self) -> str:
+        """A new message id, told apart from those of other runs in the same transcript."""
+        return self.mint(f"{self.state.run_id}-message")
+
+    def stamp(self, message: Message) -> Message:
+        """The message with the id and the time that its giver left out."""
+        if isinstance(message, Unknown):
+            return message
+        if message.id and message.created_at is not None:
+            return message
+        id_ = message.id or self.mint_message_id()
+        return replace(message, id=id_, created_at=self.now() if message.created_at is None else message.created_at)
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a call of this tool may run again although it was started before."""
+        tool = self.tools.get(name)
+        return tool is not None and tool.repeatable
+
+    def output(self) -> Any:
+        """What the run is for: the text of its last reply."""
+        for index in range(len(self.state.messages) - 1, -1, -1):
+            message = self.state.messages[index]
+            if isinstance(message, AssistantMessage):
+                return message.text
+        return ""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def common(self) -> dict[str, Any]:
+        """What every hook's context has."""
+        return {"run_id": self.state.run_id, "cancel": self.cancel, "deps": self.spec.deps}
+
+    def instructions(self, specs: tuple[ToolSpec, ...]) -> str:
+        """The run's instructions, with the own text of the advertised tools behind them, in their order."""
+        texts = [self.state.instructions, *[spec.instructions for spec in specs if spec.instructions]]
+        return "\n\n".join([text for text in texts if text])
+
+    def payload_hook(self) -> PayloadHook | None:
+        """All `on_payload` hooks as one."""
+        hooks = self.hooks.at("on_payload")
+        if not hooks:
+            return None
+
+        async def look(payload: dict[str, Any]) -> dict[str, Any]:
+            for hook in hooks:
+                payload = await resolved(hook(payload)) or payload
+            return payload
+
+        return look
+
+    def run_context(self) -> RunContext[Any]:
+        return RunContext(**self.common())
+
+    def thinking(self) -> ThinkingLevel | None:
+        """The thinking level that is really used with the model of this moment."""
+        return effective_thinking(self.spec.settings.thinking, self.info)
+
+    async def find_tool(self, name: str) -> Tool | None:
+        """The tool of this turn with this name."""
+        return self.turn_tools.get(name)
+
+    def started_now(self, name: str) -> int:
+        """How many calls of this tool may run and are not counted yet."""
+        return len([slot for slot in self.state.batch.values() if slot.stage == "allowed" and slot.call.name == name])
+
+    # The mailbox: whoever changes something wakes the driver, which sleeps only when there is nothing to do.
+
+    def wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def sleep(self, ready: Callable[[], bool]) -> None:
+        """Sleep until something may have changed; `ready` says that it has already."""
+        if self.effects or self.halting is not None or ready():
+            return
+        self._waiter = get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    # Telling
+
+    async def settle(self) -> None:
+        if self.teller.unsettled:
+            await self.teller.settle()
+
+    def warn(self, code: str, text: str) -> None:
+        """Tell of something odd, as an event and to `on_warning`."""
+        self.teller.warn(code, text)
+        for hook in self.hooks.at("on_warning"):
+            self.teller.call_later(hook(code, text))
+
+    async def publish(self, *, quietly: bool = False) -> None:
+        """Announce each message that joined the transcript: to `on_append` first, then as events; wait for listeners.
+
+        `quietly` leaves `on_append` out: it has failed, and the messages are announced to it when the run is resumed.
+        """
+        messages = self.state.messages
+        appending = [] if quietly else self.hooks.at("on_append")
+        for index in range(self.told, len(messages)):
+            message = messages[index]
+            self.told = index + 1
+            self.new.append(message)
+            if appending:
+                for hook in appending:
+                    await resolved(hook(message))
+                self.feed(Announced(count=index + 1))
+            self.tell_message(message)
+            await self.settle()
+
+    def tell_message(self, message: Message) -> None:
+        """The start (unless it was streamed) and the end of a message."""
+        turn = self.open_turn
+        message_id = getattr(message, "id", "")
+        if not message_id or message_id != self.open_message:
+            self.teller.tell(MessageStarted, message_id=message_id, role=role_of(message), turn=turn)
+        self.open_message = ""
+        self.teller.tell(MessageFinished, message=message, turn=turn)

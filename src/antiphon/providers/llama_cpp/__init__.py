@@ -1,0 +1,1 @@
+"""Models that answer in this process, from a GGUF file, through llama.cpp."""

@@ -1,0 +1,323 @@
+"""llama.cpp in this process: one GGUF file, loaded once, asked in turn, its answers streamed to any event loop.
+
+The engine is llama.cpp's own server as the package xllamacpp carries it (github.com/xorbitsai/xllamacpp). Requests and
+chunks are the JSON objects of its `/v1/completions` and `/v1/chat/completions` (llama.cpp, tools/server/README.md). It
+blocks the calling thread without holding the interpreter's lock, so a thread of its own asks it.
+"""
+
+import asyncio
+import http.client
+import json
+import secrets
+import threading
+import weakref
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from importlib.util import find_spec
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+import anyio
+from anyio import to_thread
+from msgspec import Struct
+
+from antiphon.errors import ContextOverflow, ModelError, Overloaded, Rejected, UsageError
+
+__all__ = ["Engine", "EngineOptions", "require_engine"]
+
+PROVIDER: Final = "llama_cpp"
+BATCH: Final = 64
+"""Prompt tokens between two looks at whether the request was cancelled."""
+LEAVE: Final = 5.0
+"""Seconds to wait for a request that was left, and for the thread at the end."""
+
+Door = Literal["handle_completions", "handle_chat_completions"]
+
+
+class EngineOptions(Struct, frozen=True):
+    """Which file, and how it is run. `context` is in tokens for each of `slots`, the prompts that are kept at once.
+
+    `chat_template` (Jinja) stands in for the file's own. `whole_window` keeps the cache of models with a sliding window
+    whole, so that a prompt's beginning is found again.
+    """
+
+    path: str
+    context: int = 8192
+    threads: int = 1
+    slots: int = 1
+    chat_template: str | None = None
+    whole_window: bool = False
+
+
+class Engine:
+    """One GGUF file in this process. Loading waits for the first request; any number of event loops may ask.
+
+    Loading holds the interpreter's lock (about a second for a small file), answering does not. Requests are answered one at a time, in the order asked. The file stays loaded until `aclose()`, which ends the
+    thread, or until nobody holds the engine any more.
+    """
+
+    def __init__(self, options: EngineOptions) -> None:
+        self.options = options
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._finalizer: weakref.finalize[[SimpleQueue[_Job | None]], Engine] | None = None
+        self._template: dict[str, Any] = {}
+        self._users = 1
+
+    @classmethod
+    def shared(cls, options: EngineOptions) -> "Engine":
+        """The process's one engine for these options. Every user closes it; the last one frees the model."""
+        with _sharing:
+            engine = _shared.get(options)
+            if engine is None:
+                engine = _shared[options] = cls(options)
+            else:
+                with engine._lock:
+                    engine._users += 1
+            return engine
+
+    def completions(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        """The chunks of a plain completion. Leaving the iteration ends the request. Raises `ModelError`."""
+        return self._ask("handle_completions", body)
+
+    def chat(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        """The chunks of a chat completion, as `completions`."""
+        return self._ask("handle_chat_completions", body)
+
+    async def template_supports_tools(self) -> bool:
+        """Whether the chat template takes tools; loads the file. Without it llama.cpp drops them silently."""
+        if not self._template:
+            job = _Job(_inspect, asyncio.get_running_loop())
+            self._submit(job)
+            try:
+                while await job.more():
+                    self._template = job.chunks.popleft()
+            finally:
+                await job.leave()
+        return self._template.get("supports_tools", False)
+
+    async def aclose(self) -> None:
+        """Free the model once its last user has closed it. What still runs is cut off; a later request loads it again."""
+        with self._lock:
+            self._users -= self._users > 0
+            if self._users or self._thread is None:
+                return
+            thread, self._thread = self._thread, None
+            if self._finalizer is not None:
+                self._finalizer()  # puts the end mark into this thread's queue
+            self._jobs = SimpleQueue()
+        with anyio.move_on_after(LEAVE, shield=True):
+            await to_thread.run_sync(thread.join, LEAVE, abandon_on_cancel=True)
+
+    async def _ask(self, door: Door, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        sent = {**body, "stream": True, "return_progress": True}
+        job = _Job(lambda server, put: getattr(server, door)(sent, put), asyncio.get_running_loop())
+        self._submit(job)
+        try:
+            while await job.more():
+                chunk = job.chunks.popleft()
+                if error := chunk.get("error"):
+                    raise _translated(error)
+                if "prompt_progress" not in chunk:
+                    yield chunk
+        finally:
+            await job.leave()
+
+    def _submit(self, job: "_Job") -> None:
+        with self._lock:
+            if self._thread is None:
+                jobs = self._jobs
+                self._thread = threading.Thread(
+                    target=_serve, args=(self.options, jobs), name="antiphon-llama.cpp", daemon=True
+                )
+                self._finalizer = weakref.finalize(self, _dismiss, jobs)
+                self._thread.start()
+            self._jobs.put(job)
+
+
+_sharing = threading.Lock()
+_shared: "weakref.WeakValueDictionary[EngineOptions, Engine]" = weakref.WeakValueDictionary()
+
+
+class _Job:
+    """One piece of work for the thread, and the way its chunks take to the loop that waits for them.
+
+    The fields are written by one side and read by the other; a deque and single assignments need no lock. `over` and
+    `news` belong to the loop.
+    """
+
+    __slots__ = ("_called", "begun", "chunks", "failure", "left", "loop", "news", "over", "work")
+
+    def __init__(
+        self, work: "Callable[[Any, Callable[[dict[str, Any]], bool]], None]", loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.work = work
+        self.loop = loop
+        self.chunks: deque[dict[str, Any]] = deque()
+        self.failure: ModelError | UsageError | None = None
+        self.begun = False
+        self.left = False
+        self.over = False
+        self.news = anyio.Event()
+        self._called = False
+
+    async def more(self) -> bool:
+        """Wait until a chunk is there, or all is said. Raises what went wrong in the thread, after the last chunk."""
+        while not self.chunks and not self.over:
+            self.news = anyio.Event()
+            await self.news.wait()
+        if not self.chunks and self.failure is not None:
+            raise self.failure
+        return bool(self.chunks)
+
+    async def leave(self) -> None:
+        """Nobody wants more: ask the thread to stop, and wait until it has, so that the next request finds it free."""
+        self.left = True
+        if not self.begun:
+            return
+        with anyio.move_on_after(LEAVE, shield=True):
+            while not self.over:
+                self.news = anyio.Event()
+                await self.news.wait()
+
+    def put(self, chunk: dict[str, Any]) -> bool:
+        """In the thread: hand a chunk over. True asks llama.cpp to stop.
+
+        Nothing may be raised here: llama.cpp would swallow it and end the request without a word.
+        """
+        if self.left:
+            return True
+        self.chunks.append(chunk)
+        if not self._called:
+            self._called = True
+            self._call(self._woken)
+        return self.left
+
+    def end(self) -> None:
+        """In the thread: nothing follows."""
+        self._call(self._ended)
+
+    def _call(self, method: Callable[[], None]) -> None:
+        try:
+            self.loop.call_soon_threadsafe(method)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            self.left = True
+
+    def _woken(self) -> None:
+        self._called = False
+        self.news.set()
+
+    def _ended(self) -> None:
+        self.over = True
+        self.news.set()
+
+
+def require_engine() -> None:
+    """Raises `UsageError` when the package that carries llama.cpp is not installed. Loads nothing."""
+    if find_spec("xllamacpp") is None:
+        raise UsageError(
+            "a model in this process needs llama.cpp, which is not installed; pip install 'antiphon[local]'"
+        )
+
+
+def _dismiss(jobs: "SimpleQueue[_Job | None]") -> None:
+    jobs.put(None)
+
+
+def _serve(options: EngineOptions, jobs: "SimpleQueue[_Job | None]") -> None:
+    """The thread: load at the first job, answer one after the other, free the model at the end mark."""
+    server: Any = None
+    while (job := jobs.get()) is not None:
+        if job.left:
+            job.end()
+            continue
+        job.begun = True
+        try:
+            server = server or _load(options)
+            job.work(server, job.put)
+        except (ModelError, UsageError) as error:
+            job.failure = error
+        except Exception as error:  # noqa: BLE001 - carried to the one who asked; the thread serves the others
+            failure = Rejected(f"llama.cpp failed: {error}", provider=PROVIDER)
+            failure.__cause__ = error
+            job.failure = failure
+        job.end()
+        del job
+
+
+def _load(options: EngineOptions) -> Any:
+    require_engine()
+    _check_file(options.path)
+    import xllamacpp  # pyright: ignore[reportMissingTypeStubs] - an extension module without stubs
+
+    llama: Any = xllamacpp
+    params = llama.CommonParams()
+    params.model.path = options.path
+    params.n_ctx = options.context * options.slots
+    params.n_parallel = options.slots
+    params.kv_unified = False
+    params.swa_full = options.whole_window
+    params.n_batch = params.n_ubatch = BATCH
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
+    params.cache_ram_mib = 0  # prompts that left their slot are not kept
+    params.verbosity = -1
+    params.warmup = False
+    params.use_jinja = True
+    if options.chat_template is not None:
+        params.chat_template = options.chat_template
+    # The server listens on a free port of 127.0.0.1, which cannot be turned off: a secret keeps other users out.
+    params.ui = False
+    params.api_keys = [secrets.token_urlsafe(32)]
+    try:
+        return _Server(llama.Server(params), params.api_keys[0])
+    except RuntimeError as error:
+        raise Rejected(
+            f"{options.path!r} cannot be loaded; it is broken, or of a kind that this llama.cpp does not know: "
+            "fetch it again, or update xllamacpp",
+            provider=PROVIDER,
+        ) from error
+
+
+class _Server:
+    """llama.cpp's server and the key to its port."""
+
+    def __init__(self, server: Any, key: str) -> None:
+        self.handle_completions = server.handle_completions
+        self.handle_chat_completions = server.handle_chat_completions
+        self.address: str = server.listening_address
+        self.key = key
+
+
+def _check_file(path: str) -> None:
+    try:
+        with Path(path).open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise Rejected(f"{path!r} cannot be read: {error.strerror}; give the path of a GGUF file") from error
+    if magic != b"GGUF":
+        raise Rejected(f"{Path(path).name!r} is not a GGUF file; give the path of one", provider=PROVIDER)
+
+
+def _inspect(server: _Server, put: Callable[[dict[str, Any]], bool]) -> None:
+    """What llama.cpp found out about the template (`chat_template_caps` of `GET /props`)."""
+    connection = http.client.HTTPConnection(urlsplit(server.address).netloc, timeout=LEAVE)
+    try:
+        connection.request("GET", "/props", headers={"Authorization": f"Bearer {server.key}"})
+        props: dict[str, Any] = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    put(props.get("chat_template_caps") or {"supports_tools": False})
+
+
+def _translated(error: dict[str, Any]) -> ModelError:
+    """llama.cpp's error object: `code` is an HTTP status, `type` its own word."""
+    text, code, kind = str(error.get("message", error)), error.get("code"), error.get("type")
+    status = code if isinstance(code, int) else None
+    if kind == "exceed_context_size_error":
+        failure: type[ModelError] = ContextOverflow
+    else:
+        failure = Overloaded if status is not None and status >= 500 else Rejected
+    return failure(f"llama.cpp refused the request: {text}", status=status, code=kind, provider=PROVIDER)

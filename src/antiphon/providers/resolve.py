@@ -1,0 +1,197 @@
+"""From `"provider:name"` to a model, and which providers can be used here."""
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, cast
+
+import anyio
+from msgspec import Struct
+
+from antiphon.errors import ModelError, UsageError
+from antiphon.providers.function import as_model
+from antiphon.providers.openai_chat.profiles import PROFILES
+from antiphon.types.request import Model, ModelFunction
+
+__all__ = ["PROVIDERS", "LocalServer", "Provider", "configured", "get_model", "probe_local", "resolve_model"]
+
+_CHAT = "antiphon.providers.openai_chat.provider:chat_model"
+
+
+class Provider(Struct, frozen=True, kw_only=True):
+    """How the models of a provider are made.
+
+    `factory` is `module:function`, loaded when the first model is made; it is called with the model's name, `options`
+    and those of the caller. `keys` are the environment variables that may hold the key, `addresses` those that may hold
+    the base URL, `base_url` the one to use without them. `port` is where a server of this kind listens by default.
+    `any_name`: the name may be left out.
+    """
+
+    factory: str
+    options: dict[str, Any] = {}
+    keys: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    base_url: str | None = None
+    needs_address: bool = False
+    port: int | None = None
+    any_name: bool = False
+
+
+def _chat(name: str, *, port: int | None = None, addresses: tuple[str, ...] = ()) -> Provider:
+    """A provider that speaks Chat Completions."""
+    profile = PROFILES[name]
+    return Provider(
+        factory=_CHAT,
+        options={"provider": name},
+        keys=profile.keys,
+        addresses=(f"{name.upper()}_BASE_URL", *addresses),
+        base_url=profile.base_url,
+        needs_address=profile.base_url is None,
+        port=port,
+    )
+
+
+PROVIDERS: dict[str, Provider] = {
+    "openai": _chat("openai"),
+    "azure": _chat("azure", addresses=("AZURE_OPENAI_ENDPOINT",)),
+    "deepseek": _chat("deepseek"),
+    "fireworks": _chat("fireworks"),
+    "gemini_openai": _chat("gemini_openai"),
+    "groq": _chat("groq"),
+    "mistral": _chat("mistral"),
+    "openrouter": _chat("openrouter"),
+    "together": _chat("together"),
+    "xai": _chat("xai"),
+    "ollama": _chat("ollama", port=11434, addresses=("OLLAMA_HOST",)),
+    "llamacpp": _chat("llamacpp", port=8080),
+    "lmstudio": _chat("lmstudio", port=1234),
+    "vllm": _chat("vllm", port=8000),
+    "sglang": _chat("sglang", port=30000),
+    "local": Provider(factory="antiphon.providers.llama_cpp.provider:local_model", any_name=True),
+}
+"""The providers by the name that stands before the colon. Which to take first: see `configured`."""
+
+_OWNERS = {"llamacpp": "llamacpp", "library": "ollama", "vllm": "vllm", "sglang": "sglang"}
+
+
+class LocalServer(Struct, frozen=True, kw_only=True):
+    """A model server that answered on this machine, and the first model that it lists."""
+
+    provider: str
+    model: str
+    base_url: str
+
+    @property
+    def name(self) -> str:
+        """What `get_model` takes."""
+        return f"{self.provider}:{self.model}"
+
+
+def get_model(name: str, **options: Any) -> Model:
+    """The model that `"provider:name"` stands for, as in "openai:gpt-5" or "ollama:llama3.2:3b".
+
+    `options` go to the provider: `api_key`, `base_url`, `headers`, `limits`, `info` and what else it takes. Keys are looked
+    up at every request; a missing one is an `Unauthorized` then. Raises `UsageError` for a name that says no known
+    provider, and where an address is needed and missing.
+    """
+    prefix, colon, model = name.strip().partition(":")
+    if not colon:
+        raise UsageError(f"no provider in {name!r}; write 'provider:name', as in 'openai:gpt-5'; {_known()}")
+    provider = PROVIDERS.get(prefix)
+    if provider is None:
+        near = get_close_matches(prefix.lower(), PROVIDERS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(f"no provider named {prefix!r}; {hint}{_known()}")
+    if not model and not provider.any_name:
+        raise UsageError(f"no model in {name!r}; write '{prefix}:name' with a model that {prefix} has")
+    if not options.get("base_url"):
+        address = _address(provider, os.environ) or provider.base_url
+        if provider.needs_address and not address:
+            variables = " or ".join(provider.addresses)
+            raise UsageError(f"{prefix!r} needs the address of your deployment; set {variables}, or pass base_url=")
+        options = {**options, "base_url": address} if address else options
+    module, _, attribute = provider.factory.partition(":")
+    return getattr(import_module(module), attribute)(model, **{**provider.options, **options})
+
+
+def resolve_model(model: str | Model | ModelFunction) -> Model:
+    """A model from whatever an application may give for one. Raises `UsageError` for anything else."""
+    return get_model(model) if isinstance(model, str) else as_model(model)
+
+
+def configured(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The providers that the environment has a key for, or an address, in the order of the table."""
+    return [name for name, provider in PROVIDERS.items() if _is_configured(provider, environ)]
+
+
+async def probe_local(
+    timeout: float = 0.2,  # noqa: ASYNC109 - a limit in seconds for all ports at once, not for the caller's patience
+    *,
+    environ: Mapping[str, str] = os.environ,
+    ports: Mapping[str, int] | None = None,
+) -> list[LocalServer]:
+    """The model servers that answer on this machine's usual ports, all asked at once, in the order of the table.
+
+    `ports` replaces the usual ones. Nothing is asked if `ANTIPHON_PROBE` is "0" in the environment. Never raises.
+    """
+    if environ.get("ANTIPHON_PROBE") == "0":
+        return []
+    if ports is None:
+        ports = {name: provider.port for name, provider in PROVIDERS.items() if provider.port is not None}
+    found: dict[str, LocalServer] = {}
+
+    async def ask(name: str, base_url: str) -> None:
+        server = await _ask(name, base_url, timeout)
+        if server is not None:
+            found[name] = server
+
+    async with anyio.create_task_group() as group:
+        for name, port in ports.items():
+            group.start_soon(ask, name, f"http://127.0.0.1:{port}/v1")
+    return [found[name] for name in ports if name in found]
+
+
+async def _ask(name: str, base_url: str, seconds: float) -> LocalServer | None:
+    """The server at this address, if it lists a model (platform.openai.com/docs/api-reference/models/list)."""
+    from antiphon.wire.http import HttpLimits, fetch_json
+
+    try:
+        listed: Any = await fetch_json(f"{base_url}/models", limits=HttpLimits(connect=None, total=seconds))
+    except ModelError:
+        return None
+    models: Any = cast("dict[str, Any]", listed).get("data") if isinstance(listed, dict) else None
+    entries = cast("list[Any]", models) if isinstance(models, list) else []
+    if not entries or not isinstance(entries[0], dict):
+        return None
+    entry = cast("dict[str, Any]", entries[0])
+    model = entry.get("id")
+    if not isinstance(model, str) or not model:
+        return None
+    return LocalServer(provider=_OWNERS.get(str(entry.get("owned_by")), name), model=model, base_url=base_url)
+
+
+def _is_configured(provider: Provider, environ: Mapping[str, str]) -> bool:
+    address = _address(provider, environ)
+    if provider.port is not None:
+        return address is not None
+    has_key = any(environ.get(key) for key in provider.keys)
+    return has_key and (address is not None or not provider.needs_address)
+
+
+def _address(provider: Provider, environ: Mapping[str, str]) -> str | None:
+    """The base URL that the environment gives."""
+    for variable in provider.addresses:
+        value = environ.get(variable, "").strip().rstrip("/")
+        if value and variable == "OLLAMA_HOST":  # "host:port", as the server itself reads it; 0.0.0.0 is no destination
+            value = value if "://" in value else f"http://{value}"
+            return value.replace("//0.0.0.0", "//127.0.0.1") + "/v1"
+        if value and variable == "AZURE_OPENAI_ENDPOINT":
+            return value if "/openai" in value else f"{value}/openai/v1"
+        if value:
+            return value
+    return None
+
+
+def _known() -> str:
+    return f"providers: {', '.join(sorted(PROVIDERS))}"
