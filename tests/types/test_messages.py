@@ -103,6 +103,7 @@ def test_blank_arguments_are_an_empty_object(blank: str) -> None:
         ('{"a":NaN}', "arguments are not valid JSON"),
         ('{"a":"\\ud800"}', "arguments are not valid JSON"),
         ('{"a":"\ud800"}', "arguments are not valid JSON"),
+        ('{"a":' + "[" * 5000, "arguments are not valid JSON"),
         ("[1]", "arguments must be a JSON object, not list"),
         ('"a"', "arguments must be a JSON object, not str"),
         ("null", "arguments must be a JSON object, not NoneType"),

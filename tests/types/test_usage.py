@@ -1,6 +1,7 @@
 """What a request consumed, and sums of it."""
 
 from functools import reduce
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,7 @@ def test_extra_is_not_summed() -> None:
 
 @given(st.lists(USAGES, max_size=5), st.randoms(use_true_random=False))
 @often
-def test_the_order_of_a_sum_does_not_matter(usages: list[Usage], random: "st.RandomType") -> None:
+def test_the_order_of_a_sum_does_not_matter(usages: list[Usage], random: Random) -> None:
     """Attempts, turns and sub-agents end in any order."""
     shuffled = list(usages)
     random.shuffle(shuffled)

@@ -182,6 +182,7 @@ class TestCode:
             ({"error": {"type": "invalid_request_error", "message": "m"}}, Rejected, None),
             ({"error": {"code": 429, "message": "m"}}, RateLimited, 429),
             ({"error": {"code": 401, "message": "m"}}, Unauthorized, 401),
+            ({"error": {"code": "402", "message": "m"}}, Rejected, 402),
             ({"error": {"message": "m"}}, Overloaded, None),
             ({"error": {"message": "maximum context length is 8192 tokens"}}, ContextOverflow, None),
         ],
@@ -333,7 +334,7 @@ class TestFailure:
 
         from antiphon.wire._failures import _TABLE
 
-        known = {*dir(aiohttp), *dir(aiohttp.client_exceptions), "TimeoutError", "OSError"}
+        known = {*dir(aiohttp), *dir(aiohttp.client_exceptions), "TimeoutError", "OSError", "UnicodeError"}
         assert not set(_TABLE) - known
 
     def test_a_garbled_answer_is_told_from_a_lost_one(self) -> None:

@@ -1,41 +1,26 @@
 """The agent: a frozen definition. It holds no state; any number of runs may use it at once."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, Self, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Self, Unpack, overload
 
+from antiphon.agent.options import AnyModel, RunOptions, Tools, check_options, resolve, settled
+from antiphon.agent.output import TypedOutput
 from antiphon.agent.prompt import Prompt
 from antiphon.agent.run import Run, Start
+from antiphon.agent.subagent import agent_tool
 from antiphon.errors import UsageError
 from antiphon.loop.hooks import Hooks
-from antiphon.loop.limits import Limits, check_limits
-from antiphon.loop.spec import (
-    ApprovalPolicy,
-    Approver,
-    ForcedCall,
-    IdGenerator,
-    Instructions,
-    Recovery,
-    RunSpec,
-    ToModel,
-    ToolOptions,
-)
-from antiphon.loop.state import Decision
+from antiphon.loop.limits import Limits
+from antiphon.loop.spec import ApprovalPolicy, Approver, IdGenerator, Instructions, Recovery, ToModel, ToolOptions
 from antiphon.loop.toolset import by_name
-from antiphon.providers.function import as_model
-from antiphon.providers.resolve import get_model
 from antiphon.tools.registry import ToolRegistry
-from antiphon.tools.tool import Tool
-from antiphon.types.cancel import CancelSignal
+from antiphon.tools.source import ToolSource
+from antiphon.tools.tool import Tool, ToolTraits
 from antiphon.types.deps import DepsT
-from antiphon.types.messages import Message
-from antiphon.types.request import Model, ModelFunction, ModelSettings
+from antiphon.types.request import Model, ModelInfo, ModelSettings
+from antiphon.types.result import OutputT
 
-__all__ = ["Agent", "Tools"]
-
-Tools: TypeAlias = Iterable[Tool] | ToolRegistry
-AnyModel: TypeAlias = str | Model | ModelFunction
-
-RESERVED = ("auto", "none", "required")
+__all__ = ["Agent"]
 
 
 class Agent(Generic[DepsT]):
@@ -55,7 +40,7 @@ class Agent(Generic[DepsT]):
         *,
         instructions: Instructions = "",
         tools: Tools = (),
-        sources: Sequence[Any] = (),
+        sources: Sequence[ToolSource] = (),
         hooks: Hooks[DepsT] | None = None,
         policy: ApprovalPolicy | None = None,
         approver: Approver | None = None,
@@ -92,7 +77,7 @@ class Agent(Generic[DepsT]):
         raise UsageError(f"an agent is never changed: make another with agent.but({name}=…)")
 
     def __repr__(self) -> str:
-        info = getattr(self.model, "info", None)
+        info: ModelInfo | None = getattr(self.model, "info", None)
         model = info.origin if info is not None else type(self.model).__name__
         return f"Agent({model}, tools={[tool.name for tool in self.tools]})"
 
@@ -128,93 +113,55 @@ class Agent(Generic[DepsT]):
             raise UsageError(f"an agent has no {', '.join(map(repr, unknown))}; it has {', '.join(self._fields)}")
         return type(self)(**(self._fields | changes))
 
+    @overload
+    def run(
+        self, input: Prompt | None = None, *, output_type: type[OutputT], **options: Unpack[RunOptions[DepsT]]
+    ) -> Run[OutputT]: ...
+    @overload
+    def run(
+        self, input: Prompt | None = None, *, output_type: None = None, **options: Unpack[RunOptions[DepsT]]
+    ) -> Run[str]: ...
+    @overload
+    def run(
+        self, input: Prompt | None = None, *, output_type: Any, **options: Unpack[RunOptions[DepsT]]
+    ) -> Run[Any]: ...
     def run(
         self,
         input: Prompt | None = None,  # noqa: A002 - the word that the field uses
         *,
-        messages: Sequence[Message] = (),
-        resume: Mapping[str, Any] | None = None,
-        decisions: Mapping[str, Decision] | None = None,
-        rerun_open: bool = False,
-        model: AnyModel | None = None,
-        instructions: Instructions | None = None,
-        tools: Tools | None = None,
-        hooks: Hooks[DepsT] | None = None,
-        limits: Limits | None = None,
-        settings: ModelSettings | None = None,
-        tool_choice: str | ForcedCall = "auto",
-        deps: DepsT = cast("Any", None),  # noqa: B008 - a cast is no call
-        cancel: CancelSignal | None = None,
-        approver: Approver | None = None,
-        policy: ApprovalPolicy | None = None,
-        tool_options: ToolOptions | None = None,
-        recovery: Recovery | None = None,
-        session_id: str | None = None,
-        meta: Any = None,
-        run_id: str | None = None,
-    ) -> Run[str]:
+        output_type: Any = None,
+        **options: Unpack[RunOptions[DepsT]],
+    ) -> Run[Any]:
         """One run. Nothing starts before it is awaited or entered.
 
         Legal are: `input`, with or without `messages` before it; `messages` alone, ending in a user message or tool
         results, to go on from them (`rerun_open` lets their open calls run instead of closing them as unknown);
         `resume`, the state of an earlier result, with `decisions` for the calls that wait, or with `input` when nothing
-        waits. `settings` replace the agent's field by field, `hooks` come after the agent's, everything else replaces
-        the agent's own. Raises `UsageError` for other combinations.
+        waits. `settings` replace the agent's field by field, `hooks` come after the agent's, every other option (see
+        `RunOptions`) replaces the agent's own. With `output_type` the result's `output` is a validated value of that
+        type, else the text of the last reply. Raises `UsageError` for other combinations.
         """
-        start = Start(
-            input=input,
-            messages=messages,
-            resume=resume,
-            decisions=dict(decisions or {}),
-            rerun_open=rerun_open,
-            forced=tool_choice if isinstance(tool_choice, ForcedCall) else None,
-            run_id=run_id,
-        )
-        changes: dict[str, Any] = {
-            "model": None if model is None else resolve(model),
-            "instructions": instructions,
-            "limits": limits,
-            "approver": approver,
-            "policy": policy,
-            "tool_options": tool_options,
-            "recovery": recovery,
-        }
-        spec = self._spec(
-            {name: value for name, value in changes.items() if value is not None},
-            tools=self._fields["tools"] if tools is None else tools,
-            hooks=hooks,
-            settings=settings,
-            tool_choice="none" if isinstance(tool_choice, ForcedCall) else tool_choice,
-            deps=deps,
-            cancel=cancel,
-            session_id=session_id,
-            meta=meta,
-        )
-        return Run(spec, start)
+        check_options(options)
+        start = Start.of(input, options)
+        output = TypedOutput(output_type) if output_type is not None else None
+        return Run(settled(self._fields, options, output), start)
 
-    def _spec(
+    def as_tool(
         self,
-        changes: dict[str, Any],
+        name: str | None = None,
+        description: str = "",
         *,
-        tools: Tools,
-        hooks: Hooks[Any] | None,
-        settings: ModelSettings | None,
-        tool_choice: str,
-        **more: Any,
-    ) -> RunSpec:
-        """The settled definition: the agent's fields, then the run's."""
-        fields = {
-            name: value for name, value in self._fields.items() if name not in ("name", "tools", "hooks")
-        } | changes
-        named = by_name(tools, "the run's tools")
-        if tool_choice not in RESERVED and tool_choice not in named and not fields["sources"]:
-            raise UsageError(f"tool_choice={tool_choice!r} names no tool; the tools are: {', '.join(named) or 'none'}")
-        check_limits(fields["limits"], getattr(fields["model"], "info", None))
-        fields["settings"] = fields["settings"].merged(settings)
-        levels = tuple([level for level in (self._fields["hooks"], hooks) if level is not None])
-        return RunSpec(**fields, **more, tools=tuple(named.values()), hooks=levels, tool_choice=tool_choice)
+        parameters: dict[str, Any] | None = None,
+        prompt: Callable[[dict[str, Any]], Prompt] | None = None,
+        **traits: Unpack[ToolTraits],
+    ) -> Tool:
+        """This agent as a tool of another: its own history, the caller's stop and limits, its events in the caller's.
 
-
-def resolve(model: AnyModel) -> Model:
-    """A model from its name, or from whatever answers like one."""
-    return get_model(model) if isinstance(model, str) else as_model(model)
+        The model gives one `prompt` text, unless `parameters` (a JSON Schema) and `prompt` (what makes a prompt of such
+        arguments) say otherwise. What it answers is the tool's result; an ending without an answer is a tool error.
+        Its calls that wait for a decision wait in the caller's run, under `outer/inner`.
+        """
+        named = name or self.name
+        if named is None:
+            raise UsageError("as_tool needs a name: give it, or name the agent")
+        return agent_tool(self, named, description, parameters, prompt, **traits)

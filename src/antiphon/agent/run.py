@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from antiphon.agent.prompt import Prompt, as_messages
 from antiphon.errors import UsageError
-from antiphon.loop.approval import check_decisions
+from antiphon.loop.approval import check_decisions, pending_calls
 from antiphon.loop.driver import Driver
 from antiphon.loop.session import Session, forbid_inside
 from antiphon.loop.spec import ForcedCall, RunSpec
@@ -41,6 +41,20 @@ class Start(Struct, frozen=True, kw_only=True):
     rerun_open: bool = False
     forced: ForcedCall | None = None
     run_id: str | None = None
+
+    @classmethod
+    def of(cls, prompt: Prompt | None, options: Mapping[str, Any]) -> "Start":
+        """The beginning that these options of a run say."""
+        choice = options.get("tool_choice")
+        return cls(
+            input=prompt,
+            messages=options.get("messages", ()),
+            resume=options.get("resume"),
+            decisions=dict(options.get("decisions") or {}),
+            rerun_open=options.get("rerun_open", False),
+            forced=choice if isinstance(choice, ForcedCall) else None,
+            run_id=options.get("run_id"),
+        )
 
 
 class Run(Generic[OutputT]):
@@ -142,7 +156,7 @@ class Run(Generic[OutputT]):
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a decision now."""
-        return tuple([slot.call for slot in self._now.pending])
+        return tuple([call for call, _ in pending_calls(self._now).values()])
 
     @property
     def state(self) -> dict[str, Any]:
@@ -233,9 +247,11 @@ class Run(Generic[OutputT]):
             new_messages=tuple(session.new),
             usage=state.counters.usage,
             last_usage=state.counters.last_usage,
+            turns=state.counters.turns,
+            requests=state.counters.requests,
             reason=reason,
             error=reason if status == "error" else None,
-            pending=tuple([slot.call for slot in state.pending]),
+            pending=tuple([call for call, _ in pending_calls(state).values()]),
             undelivered=() if status == "paused" else (*state.steering, *state.follow_ups),
             warnings=tuple(self._teller.warnings),
             snapshot=lambda: dump_state(state),
@@ -273,12 +289,12 @@ def begin(start: Start, spec: RunSpec) -> tuple[RunState, Input]:
 
 def resuming(start: Start, state: RunState) -> Input:
     """The input for a stored state: decisions where calls wait, a prompt where nothing does."""
-    check_decisions(state, start.decisions)
+    decisions = check_decisions(state, start.decisions)
     open_batch = state.phase in (Phase.HELD, Phase.CALLING) and state.batch
     if start.input is None:
-        return Resumed(decisions=start.decisions, rerun_open=start.rerun_open)
+        return Resumed(decisions=decisions, rerun_open=start.rerun_open)
     if open_batch:
-        waiting = ", ".join(repr(slot.call.id) for slot in state.pending)
+        waiting = ", ".join(map(repr, pending_calls(state)))
         raise UsageError(f"calls wait for decisions ({waiting}): decide first, or resume with all of them denied")
     return Prompted(messages=as_messages(start.input))
 

@@ -33,6 +33,7 @@ from antiphon.loop.state import (
     RunState,
     RunTools,
     Slot,
+    Spent,
     Stage,
     Started,
     Taken,
@@ -255,7 +256,7 @@ def staged(state: RunState, call_id: str, stage: Stage, **changes: Any) -> RunSt
 
 
 def judge(state: RunState, given: Judged) -> Step:
-    changes: dict[str, Any] = {"asks": given.asks, "question": given.question, "path": given.path, "decision": None}
+    changes: dict[str, Any] = {"asks": given.asks, "question": given.question, "nested": given.nested, "decision": None}
     if given.arguments is not None:
         changes["arguments"] = given.arguments
     return settle(staged(state, given.call_id, given.verdict, **changes))
@@ -267,7 +268,7 @@ def start(state: RunState, given: Started) -> Step:
         slot = replace(slot, arguments=given.arguments)
     slot = replace(slot, stage="started")
     name = slot.call.name
-    if slot.answers:  # it was started before, and goes on after its question
+    if slot.answers or slot.nested is not None:  # it was started before, and goes on after its question
         return replace(state, batch=state.batch | {given.call_id: slot}), ()
     counters = replace(
         counters,
@@ -275,6 +276,12 @@ def start(state: RunState, given: Started) -> Step:
         calls_by_tool=counters.calls_by_tool | {name: counters.calls_by_tool.get(name, 0) + 1},
     )
     return replace(state, batch=state.batch | {given.call_id: slot}, counters=counters), ()
+
+
+def spend(state: RunState, given: Spent) -> Step:
+    counters = state.counters
+    usage, requests = counters.usage + given.usage, counters.requests + given.requests
+    return replace(state, counters=replace(counters, usage=usage, requests=requests)), ()
 
 
 def take_result(state: RunState, given: Returned) -> Step:

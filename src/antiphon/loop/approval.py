@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from antiphon.errors import UsageError
 from antiphon.loop.hooks import resolved
 from antiphon.loop.session import Session
 from antiphon.loop.spec import Allow, ApprovalContext, Ask, Verdict
-from antiphon.loop.state import Answer, Approve, Decision, Deny, RunState, Slot
+from antiphon.loop.state import Answer, Approve, Asks, Decision, Deny, Nested, RunState
+from antiphon.loop.storage import load_state
 from antiphon.tools.arguments import Prepared
 from antiphon.tools.tool import Tool
 from antiphon.types.content import ToolCall
 
-__all__ = ["approval_context", "check_decisions", "refusal", "verdict_on"]
+__all__ = ["approval_context", "check_decisions", "pending_calls", "refusal", "verdict_on"]
 
 
 def approval_context(session: Session, call: ToolCall, tool: Tool | None, arguments: dict[str, Any]) -> ApprovalContext:
@@ -44,22 +47,46 @@ def refusal(decision: Deny) -> str:
     return "a person refused this call: do not repeat it; ask what to do instead, or go on without it"
 
 
-def check_decisions(state: RunState, decisions: Mapping[str, Decision]) -> None:
-    """Raise `UsageError` for decisions that fit no pending call, naming each and what is pending."""
-    pending = {slot.call.id: slot for slot in state.pending}
-    strange = [call_id for call_id in decisions if call_id not in pending]
+def pending_calls(state: RunState) -> dict[str, tuple[ToolCall, Asks]]:
+    """What waits for a decision, in order. Calls inside a sub-agent are under `outer/inner`."""
+    waiting: dict[str, tuple[ToolCall, Asks]] = {}
+    for slot in state.pending:
+        if slot.nested is None:
+            waiting[slot.call.id] = (slot.call, slot.asks)
+            continue
+        for call_id, (call, asks) in pending_calls(load_state(slot.nested)).items():
+            path = f"{slot.call.id}/{call_id}"
+            waiting[path] = (replace(call, id=path), asks)
+    return waiting
+
+
+def check_decisions(state: RunState, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+    """The decisions under the ids of this run's own calls, those for a sub-agent's calls gathered.
+
+    Raises `UsageError` for decisions that fit no pending call, naming each and what is pending.
+    """
+    waiting = pending_calls(state)
+    strange = [call_id for call_id in decisions if call_id not in waiting]
     if strange:
-        waiting = ", ".join(map(repr, pending)) or "none"
-        raise UsageError(f"no call waits for a decision under {', '.join(map(repr, strange))}; pending are: {waiting}")
+        known = ", ".join(map(repr, waiting)) or "none"
+        raise UsageError(f"no call waits for a decision under {', '.join(map(repr, strange))}; pending are: {known}")
+    own: dict[str, Decision] = {}
     for call_id, decision in decisions.items():
-        check_kind(pending[call_id], decision)
+        check_kind(*waiting[call_id], decision)
+        if call_id in state.batch:
+            own[call_id] = decision
+            continue
+        outer = next(slot.call.id for slot in state.pending if call_id.startswith(f"{slot.call.id}/"))
+        inner = {call_id[len(outer) + 1 :]: decision}
+        former = own.get(outer)
+        own[outer] = Nested((former.decisions if isinstance(former, Nested) else {}) | inner)
+    return own
 
 
-def check_kind(slot: Slot, decision: object) -> None:
-    call_id = slot.call.id
+def check_kind(call: ToolCall, asks: Asks, decision: object) -> None:
     if not isinstance(decision, Approve | Deny | Answer):
-        raise UsageError(f"a decision is Approve, Deny or Answer, not {type(decision).__name__} (call {call_id!r})")
-    if slot.asks == "answer" and isinstance(decision, Approve):
-        raise UsageError(f"call {call_id!r} ({slot.call.name}) waits for a value: give Answer(value), or Deny")
-    if slot.asks == "approval" and isinstance(decision, Answer):
-        raise UsageError(f"call {call_id!r} ({slot.call.name}) waits for a yes or no: give Approve or Deny")
+        raise UsageError(f"a decision is Approve, Deny or Answer, not {type(decision).__name__} (call {call.id!r})")
+    if asks == "answer" and isinstance(decision, Approve):
+        raise UsageError(f"call {call.id!r} ({call.name}) waits for a value: give Answer(value), or Deny")
+    if asks == "approval" and isinstance(decision, Answer):
+        raise UsageError(f"call {call.id!r} ({call.name}) waits for a yes or no: give Approve or Deny")

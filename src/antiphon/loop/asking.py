@@ -21,7 +21,8 @@ from antiphon.loop.machine import due
 from antiphon.loop.outgoing import outgoing
 from antiphon.loop.recover import ask_until_answered
 from antiphon.loop.session import HaltRun, Session
-from antiphon.loop.state import Cut, Declined, Failed, Replaced, Replied, Taken
+from antiphon.loop.sources import Sources
+from antiphon.loop.state import Cut, Declined, Failed, Queued, Replaced, Replied, Taken
 from antiphon.loop.toolset import by_name
 from antiphon.types.content import ToolCall
 from antiphon.types.events import ContextReplaced, LimitReached, MessageDelivered, TurnFinished, TurnStarted
@@ -33,10 +34,11 @@ from antiphon.types.transcript import validate
 __all__ = ["ask", "close_turn"]
 
 
-async def ask(session: Session) -> None:
+async def ask(session: Session, sources: Sources) -> None:
     """One turn's request and reply."""
     close_turn(session)
     check_run_limits(session)
+    await sources.refresh()
     if session.rounds and not await wants_more(session):
         session.feed(Declined())
         return
@@ -189,11 +191,24 @@ async def take_reply(session: Session, request: ModelRequest, outcome: Assistant
             session.reply = outcome
             message = await after_response(session, request, outcome)
             session.joiner = session.reply = None
+            remind(session, message)
             session.feed(Replied(message=message))
         case _:
             session.joiner = None
             session.feed(outcome)
     await session.publish()
+
+
+def remind(session: Session, message: AssistantMessage) -> None:
+    """A run with a typed answer does not end in text: the model is told to give its answer, a bounded number of times."""
+    output, state = session.spec.output, session.state
+    if output is None or message.calls or state.steering or state.follow_ups:
+        return
+    if session.reminded >= output.reminders:
+        session.reply = message
+        raise HaltRun("error", f"the model gave no final answer, and was reminded {session.reminded} times")
+    session.reminded += 1
+    session.feed(Queued(message=session.stamp(output.reminder()), queue="steering"))
 
 
 async def after_response(session: Session, request: ModelRequest, message: AssistantMessage) -> AssistantMessage:

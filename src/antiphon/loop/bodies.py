@@ -4,6 +4,7 @@ A body is cancelled once, given the grace time, and then left; its run goes on w
 """
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -114,9 +115,10 @@ async def run_tool(tool: Tool, prepared: Prepared, context: ToolContext[Any]) ->
     """The body itself: async in this task, sync in a thread of its own with the context variables of this task."""
     if tool.is_async:
         return await tool.invoke(prepared, context)
-    return await anyio.to_thread.run_sync(
+    value = await anyio.to_thread.run_sync(
         tool.invoke, prepared, context, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
     )
+    return await value if inspect.isawaitable(value) else value
 
 
 async def wait_for_bodies(bodies: list[Body]) -> None:

@@ -14,7 +14,7 @@ from antiphon.loop.hooks import RunEndContext, RunStartContext, resolved
 from antiphon.loop.invoke import Work
 from antiphon.loop.reply import partial_reply
 from antiphon.loop.session import INSIDE, HaltRun, Session
-from antiphon.loop.sources import resolve_tools
+from antiphon.loop.sources import Sources
 from antiphon.loop.spec import Instructions
 from antiphon.loop.state import AskModel, AwaitDecisions, Failed, Finish, Halted, Input, Phase, RunTools
 from antiphon.types.cancel import CancelSignal
@@ -36,6 +36,8 @@ class Driver:
         self.session = session
         self.first = first
         self.work = Work(session)
+        self.sources = Sources(session)
+        session.finder = self.sources.find
         self.scope = anyio.CancelScope()
         self.finished = False
 
@@ -100,7 +102,7 @@ class Driver:
             await resolved(hook(context))
         await session.settle()
         await self._instruct(session.spec.instructions)
-        await resolve_tools(session, "initial")
+        await self.sources.begin()
         session.feed(self.first)
         await session.publish()
 
@@ -122,7 +124,7 @@ class Driver:
             match effect:
                 case AskModel():
                     await session.publish()
-                    await ask(session)
+                    await ask(session, self.sources)
                 case RunTools(call_ids=call_ids):
                     self.work.add(call_ids)
                     await session.settle()
@@ -172,6 +174,7 @@ class Driver:
         )
         with anyio.move_on_after(END_SECONDS, shield=True):
             await session.settle()
+            await self.sources.end()
             await self._end_hooks(status, error)
         session.teller.drop_unsettled()
 

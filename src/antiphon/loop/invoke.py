@@ -15,7 +15,7 @@ from antiphon.loop.bodies import Body, run_tool, wait_for_bodies
 from antiphon.loop.hooks import resolved
 from antiphon.loop.judging import Judgement, denied, judge
 from antiphon.loop.results import CallEnd, error_end, finish_call, value_end
-from antiphon.loop.session import Session
+from antiphon.loop.session import CALL, ChildPaused, Session
 from antiphon.loop.state import Answer, Approve, Decided, Decision, Deny, Judged, Slot, Started
 from antiphon.tools.arguments import ArgumentError, Prepared
 from antiphon.tools.context import ToolContext
@@ -218,7 +218,9 @@ class Work:
         options = session.spec.tool_options
         timeout = tool.timeout if tool.timeout is not None else options.timeout
         run = make_runner(lambda: run_tool(tool, prepared, context))
+        token = CALL.set((session, slot))
         self.running[call_id] = Body(run, timeout=timeout, grace=options.grace, ended=self._ender(call_id))
+        CALL.reset(token)
 
     def _ender(self, call_id: str) -> Callable[[Body], None]:
         def ended(body: Body) -> None:
@@ -294,6 +296,10 @@ class Work:
         slot = self.session.state.batch[call_id]
         tool, prepared = self._prepared[call_id]
         self._contexts.pop(call_id).close()
+        paused = paused_child(body)
+        if paused is not None:
+            self.session.feed(Judged(call_id=call_id, verdict="pending", asks="nested", nested=paused))
+            return
         end = self._end_of(slot, tool, prepared, body)
         await finish_call(self.session, slot.call, tool, end)
 
@@ -346,9 +352,11 @@ class Work:
     def decide(self, decisions: dict[str, Decision]) -> None:
         """Take decisions on pending calls. Raises `UsageError` for those that fit none."""
         session = self.session
-        check_decisions(session.state, decisions)
-        session.feed(Decided(decisions=decisions))
-        for call_id, decision in decisions.items():
+        own = self._for_children(decisions)
+        if not own:
+            return
+        session.feed(Decided(decisions=check_decisions(session.state, own)))
+        for call_id, decision in own.items():
             session.teller.tell(
                 ApprovalDecided,
                 call_id=call_id,
@@ -357,6 +365,16 @@ class Work:
                 reason=refusal(decision) if isinstance(decision, Deny) else None,
             )
 
+    def _for_children(self, decisions: dict[str, Decision]) -> dict[str, Decision]:
+        """Hand the decisions on calls of sub-agents that run now to them; those that are left are this run's."""
+        own = dict(decisions)
+        for call_id, child in self.session.children.items():
+            prefix = f"{call_id}/"
+            inner = {path[len(prefix) :]: own.pop(path) for path in list(own) if path.startswith(prefix)}
+            if inner:
+                child(inner)
+        return own
+
     async def stop(self) -> None:
         """End every body: what has a result keeps it, what does not is cancelled; nothing new starts."""
         self.todo.clear()
@@ -364,6 +382,13 @@ class Work:
         await wait_for_bodies([*self.running.values(), *self.approvers.values()])
         self.approvers.clear()
         self.ended.clear()
+
+
+def paused_child(body: Body) -> dict[str, Any] | None:
+    """The state of the sub-agent that was this body, if it paused."""
+    task = body.task
+    error = task.exception() if task.done() and not task.cancelled() else None
+    return error.state if isinstance(error, ChildPaused) else None
 
 
 def copied(prepared: Prepared) -> dict[str, Any]:

@@ -34,10 +34,10 @@ class Judgement(Struct, frozen=True, kw_only=True):
 
 async def judge(session: Session, call: ToolCall) -> Judgement:
     """Everything before a body may run."""
-    tool = await session.find_tool(call.name)
     if session.choice == "none":
         text = "tools are switched off for this run: answer in text"
-        return Judgement(tool=tool, end=error_end(session, call, text, "not_run"))
+        return Judgement(tool=None, end=error_end(session, call, text, "not_run"))
+    tool = await session.find_tool(call.name)
     if tool is not None:
         over = over_limit(session, call, tool)
         if over is not None:

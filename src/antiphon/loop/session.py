@@ -3,7 +3,7 @@
 import time
 from asyncio import Future, get_running_loop
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,7 +13,7 @@ from antiphon.errors import UsageError
 from antiphon.loop.hooks import HookChain, RunContext, resolved
 from antiphon.loop.machine import advance
 from antiphon.loop.spec import RunSpec
-from antiphon.loop.state import Announced, Effect, Input, RunState
+from antiphon.loop.state import Announced, Decision, Effect, Input, RunState, Slot
 from antiphon.loop.telling import Teller
 from antiphon.loop.toolset import by_name
 from antiphon.tools.tool import Tool
@@ -32,10 +32,18 @@ from antiphon.types.messages import (
 from antiphon.types.request import Model, ModelInfo, PayloadHook, ThinkingLevel, ToolSpec
 from antiphon.types.thinking import effective_thinking
 
-__all__ = ["INSIDE", "HaltRun", "Session", "forbid_inside"]
+__all__ = ["CALL", "INSIDE", "ChildPaused", "HaltRun", "Session", "forbid_inside"]
 
 INSIDE: ContextVar[tuple[str, ...]] = ContextVar("antiphon_inside", default=())
 """The runs whose own code is being run here: waiting for one of them would never end."""
+
+
+class ChildPaused(Exception):
+    """A sub-agent cannot go on before somebody decides; `state` is where it waits."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        super().__init__("a sub-agent waits for decisions")
+        self.state = state
 
 
 def forbid_inside(run_id: str, what: str) -> None:
@@ -92,6 +100,9 @@ class Session:
         self.joiner: Joiner | None = None
         self.reply: AssistantMessage | None = None
         self.choice = ""
+        self.reminded = 0
+        self.children: dict[str, Callable[[dict[str, Decision]], None]] = {}
+        self.finder: Callable[[str], Awaitable[Tool | None]] | None = None
         self.failure: BaseException | None = None
         self.outcome: tuple[Status, str | None, BaseException | None] | None = None
         self.open_message = ""
@@ -144,7 +155,9 @@ class Session:
         return tool is not None and tool.repeatable
 
     def output(self) -> Any:
-        """What the run is for: the text of its last reply."""
+        """What the run is for: its typed answer, or the text of its last reply."""
+        if self.spec.output is not None:
+            return self.spec.output.read(self.state.messages)
         for index in range(len(self.state.messages) - 1, -1, -1):
             message = self.state.messages[index]
             if isinstance(message, AssistantMessage):
@@ -185,8 +198,11 @@ class Session:
         return effective_thinking(self.spec.settings.thinking, self.info)
 
     async def find_tool(self, name: str) -> Tool | None:
-        """The tool of this turn with this name."""
-        return self.turn_tools.get(name)
+        """The tool of this turn with this name, or one that a source finds."""
+        tool = self.turn_tools.get(name)
+        if tool is None and self.finder is not None:
+            tool = await self.finder(name)
+        return tool
 
     def started_now(self, name: str) -> int:
         """How many calls of this tool may run and are not counted yet."""
@@ -247,3 +263,7 @@ class Session:
             self.teller.tell(MessageStarted, message_id=message_id, role=role_of(message), turn=turn)
         self.open_message = ""
         self.teller.tell(MessageFinished, message=message, turn=turn)
+
+
+CALL: ContextVar[tuple[Session, Slot] | None] = ContextVar("antiphon_call", default=None)
+"""The call whose body runs here, for tools that are runs themselves."""

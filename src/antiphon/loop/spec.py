@@ -1,7 +1,7 @@
 """What a run is made of: everything the agent and the call said, settled before anything starts."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ __all__ = [
     "ForcedCall",
     "IdGenerator",
     "Instructions",
+    "OutputReader",
     "Recovery",
     "RunSpec",
     "ToModel",
@@ -107,6 +108,17 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     on_ask: Literal["wait", "pause"] | None = None
 
 
+class OutputReader(Protocol):
+    """What makes a typed answer of a run: a final tool, a reminder for replies without it, and how to read it back."""
+
+    tool: Tool
+    reminders: int
+
+    def reminder(self) -> Message: ...
+    def given(self, messages: Sequence[Message], /) -> bool: ...
+    def read(self, messages: Sequence[Message], /) -> Any: ...
+
+
 class RunSpec(Struct, frozen=True, kw_only=True):
     """The settled definition of one run."""
 
@@ -130,3 +142,4 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     id_generator: IdGenerator | None = None
     cancel: CancelSignal | None = None
     parent_run_id: str | None = None
+    output: OutputReader | None = None

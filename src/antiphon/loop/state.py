@@ -31,6 +31,7 @@ __all__ = [
     "Halted",
     "Input",
     "Judged",
+    "Nested",
     "Phase",
     "Prompted",
     "Queued",
@@ -42,6 +43,7 @@ __all__ = [
     "RunState",
     "RunTools",
     "Slot",
+    "Spent",
     "Stage",
     "Started",
     "Taken",
@@ -83,25 +85,32 @@ class Answer(Struct, frozen=True, tag_field="type", tag="answer", omit_defaults=
     value: Any = None
 
 
-Decision: TypeAlias = Approve | Deny | Answer
+class Nested(Struct, frozen=True, tag_field="type", tag="nested", omit_defaults=True):
+    """Decisions for the calls that wait inside a sub-agent, under their ids there."""
+
+    decisions: dict[str, "Decision"]
 
 
-Asks = Literal["approval", "answer"]
-"""What a pending call waits for: a yes or no, or a value (a tool's own question, or a tool that runs elsewhere)."""
+Decision: TypeAlias = Approve | Deny | Answer | Nested
+
+
+Asks = Literal["approval", "answer", "nested"]
+"""What a pending call waits for: a yes or no, a value (a tool's own question, or a tool that runs elsewhere), or
+decisions inside a sub-agent."""
 
 
 class Slot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call of the open batch.
 
-    `arguments` is the JSON text that is or would be used, `question` what a tool asks, `path` where in nested agents
-    the question came from. `answers` are those given so far, in the order of the questions.
+    `arguments` is the JSON text that is or would be used, `question` what a tool asks, `answers` what was answered so
+    far, in the order of the questions. `nested` is the state of a paused sub-agent.
     """
 
     call: ToolCall
     stage: Stage = "waiting"
     arguments: str | None = None
     question: Any = None
-    path: tuple[str, ...] = ()
+    nested: dict[str, Any] | None = None
     asks: Asks = "approval"
     decision: Decision | None = None
     answers: tuple[Any, ...] = ()
@@ -237,7 +246,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     arguments: str | None = None
     asks: Asks = "approval"
     question: Any = None
-    path: tuple[str, ...] = ()
+    nested: dict[str, Any] | None = None
 
 
 class Started(Struct, frozen=True, kw_only=True):
@@ -260,6 +269,13 @@ class Decided(Struct, frozen=True, kw_only=True):
     """Somebody decided on some of the pending calls."""
 
     decisions: dict[str, Decision]
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """A sub-agent consumed this; it counts here too."""
+
+    usage: Usage
+    requests: int = 0
 
 
 class Queued(Struct, frozen=True, kw_only=True):
@@ -304,6 +320,7 @@ Input: TypeAlias = (
     | Replaced
     | Judged
     | Started
+    | Spent
     | Returned
     | Decided
     | Queued

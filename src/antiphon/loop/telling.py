@@ -109,6 +109,7 @@ class Teller:
         """Tell of something odd."""
         self.warnings.append((code, text))
         if self._closed:
+            logger.warning("run %s, after its end: %s", self.run_id, text)
             return
         self.seq += 1
         event = Warned(run_id=self.run_id, seq=self.seq, parent_run_id=self.parent_run_id, code=code, text=text)
@@ -131,7 +132,7 @@ class Teller:
             while buffer:
                 event = buffer.popleft()
                 yield event
-                if type(event) is RunFinished:
+                if type(event) is RunFinished and event.run_id == self.run_id:
                     return
             self._waiter = get_running_loop().create_future()
             await self._waiter

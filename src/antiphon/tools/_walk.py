@@ -31,8 +31,10 @@ def referred(reference: object, root: Node) -> Any:
 
 def parts(node: Any, root: Node) -> list[Node]:
     """All that must hold where `node` stands: itself, what it refers to, and the members of `allOf`, once each."""
+    if isinstance(node, dict) and "$ref" not in node and "allOf" not in node:
+        return [cast("Node", node)]  # nearly always
     found: list[Node] = []
-    waiting = [node]
+    waiting: list[Any] = [node]
     while waiting:
         each: Any = waiting.pop()
         if not isinstance(each, dict) or any(each is other for other in found):

@@ -8,8 +8,8 @@ from antiphon.tools._walk import ABSENT, Node, default_of, inner, parts
 __all__ = ["fill_defaults"]
 
 
-def fill_defaults(schema: Node, value: Any) -> None:
-    """Put the defaults of a JSON Schema into `value`, a JSON value, in place.
+def fill_defaults(schema: Node, value: dict[str, Any]) -> None:
+    """Put the defaults of a JSON Schema into a JSON object, in place.
 
     A missing member with a default is added, in nested objects and lists too, and in added defaults themselves. What is
     there stays, `null` too; an object that is missing and has no default of its own is not made from its members'
@@ -19,24 +19,22 @@ def fill_defaults(schema: Node, value: Any) -> None:
     _fill(schema, value, schema, frozenset())
 
 
-def _fill(node: Any, value: Any, root: Node, adding: frozenset[int]) -> None:
+def _fill(node: Any, value: dict[str, Any] | list[Any], root: Node, adding: frozenset[int]) -> None:
     """`adding` are the members whose default the walk is in: a default that calls for itself is added once."""
-    if not isinstance(value, dict | list) or not (found := parts(node, root)):
-        return
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        added = _add(found, members, root, adding)
-        for name, member in members.items():
-            for each in inner(found, name):
-                _fill(each, member, root, adding | added.get(name, frozenset()))
-    else:
-        for index, item in enumerate(cast("list[Any]", value)):
-            for each in inner(found, index):
-                _fill(each, item, root, adding)
+    found = parts(node, root)
+    added = _add(found, value, root, adding) if isinstance(value, dict) else {}
+    steps = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, each in steps:
+        if isinstance(each, dict | list):
+            for schema in inner(found, step):
+                _fill(schema, cast("dict[str, Any] | list[Any]", each), root, adding | added.get(step, frozenset()))
 
 
-def _add(found: list[Node], members: dict[str, Any], root: Node, adding: frozenset[int]) -> dict[str, frozenset[int]]:
-    added: dict[str, frozenset[int]] = {}
+def _add(
+    found: list[Node], members: dict[str, Any], root: Node, adding: frozenset[int]
+) -> dict[str | int, frozenset[int]]:
+    """Add what is missing and has a default; gives the schemas of what was added."""
+    added: dict[str | int, frozenset[int]] = {}
     for each in found:
         for name, member in each.get("properties", {}).items():
             if name in members or id(member) in adding:

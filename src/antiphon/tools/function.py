@@ -73,7 +73,7 @@ def made(
     own_name = getattr(inspect.unwrap(behind(function)), "__name__", type(function).__name__)
     if own_name == "<lambda>":
         raise UsageError("a lambda has no types and cannot be a tool; write a function with `def`")
-    name = check_name(name or own_name)
+    name = check_name(own_name if name is None else name)
     slots = [slot_of(function, each, name, names) for each in parameters_of(function, name)]
     text, told = docs(function)
     arguments = named_arguments(

@@ -114,7 +114,7 @@ class Tool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """
         from antiphon.tools.typed import model_arguments
 
-        named = check_name(name or getattr(handler, "__name__", type(handler).__name__))
+        named = check_name(getattr(handler, "__name__", type(handler).__name__) if name is None else name)
         arguments, said = model_arguments(named, model)
         return cls(
             name=named,

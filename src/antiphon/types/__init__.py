@@ -74,11 +74,13 @@ from antiphon.types.request import (
     WholeCall,
 )
 from antiphon.types.result import OutputT, RunError, RunResult
+from antiphon.types.thinking import LEVELS, effective_thinking
 from antiphon.types.transcript import Problem, ProblemCode, open_calls, repair, validate
 from antiphon.types.unset import UNSET, Unset
 from antiphon.types.usage import Usage
 
 __all__ = [
+    "LEVELS",
     "UNSET",
     "ApprovalDecided",
     "ApprovalRequested",
@@ -156,6 +158,7 @@ __all__ = [
     "dump_event",
     "dump_message",
     "dump_messages",
+    "effective_thinking",
     "from_plain",
     "join",
     "load_event",

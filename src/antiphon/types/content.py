@@ -91,7 +91,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_ca
             return {}
         try:
             parsed = msgspec.json.decode(self.arguments)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ValueError(f"arguments are not valid JSON: {error}") from error
         if not isinstance(parsed, dict):
             raise ValueError(f"arguments must be a JSON object, not {type(parsed).__name__}")  # noqa: TRY004 - one kind

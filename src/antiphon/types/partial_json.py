@@ -63,14 +63,14 @@ class Scanner:
         self.root: Any = NOTHING
         self.open: list[list[Any] | dict[str, Any]] = []
         self.key = ""
-        self.next: Callable[[str], bool] = self._value
+        self.next: Callable[[Scanner, str], bool] = Scanner._value  # not bound: a ring would wait for the collector
 
     def read(self) -> Any:
         """The value, or `NOTHING`."""
         text, space = self.text, SPACE
         while (at := cast("re.Match[str]", space.match(text, self.at)).end()) < len(text):
             self.at = at
-            if not self.next(text[at]):
+            if not self.next(self, text[at]):
                 break
         return self.root
 
@@ -82,14 +82,14 @@ class Scanner:
             inner: list[Any] | dict[str, Any] = {} if char == "{" else []
             self._put(inner)
             self.open.append(inner)
-            self.next = self._key if char == "{" else self._value
+            self.next = Scanner._key if char == "{" else Scanner._value
             return True
         if char == "]" and self.open and isinstance(self.open[-1], list):
             return self._close()
         value, whole = self._string() if char == '"' else self._word()
         if value is not NOTHING:
             self._put(value)
-        self.next = self._comma
+        self.next = Scanner._comma
         return whole and bool(self.open)
 
     def _key(self, char: str) -> bool:
@@ -98,12 +98,12 @@ class Scanner:
         if char != '"':
             return False
         self.key, whole = self._string()
-        self.next = self._colon
+        self.next = Scanner._colon
         return whole
 
     def _colon(self, char: str) -> bool:
         self.at += 1
-        self.next = self._value
+        self.next = Scanner._value
         return char == ":"
 
     def _comma(self, char: str) -> bool:
@@ -111,7 +111,7 @@ class Scanner:
         if char == ("]" if in_list else "}"):
             return self._close()
         self.at += 1
-        self.next = self._value if in_list else self._key
+        self.next = Scanner._value if in_list else Scanner._key
         return char == ","
 
     def _put(self, value: Any) -> None:
@@ -125,7 +125,7 @@ class Scanner:
     def _close(self) -> bool:
         self.at += 1
         self.open.pop()
-        self.next = self._comma
+        self.next = Scanner._comma
         return bool(self.open)
 
     def _string(self) -> tuple[Any, bool]:

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""How hard to think; a model that lacks a level uses the nearest one that it has."""
+"""How hard to think, from not at all to as hard as a model can."""
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,7 +21,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
     """What a run leaves behind, after any ending.
 
     `messages` is the whole transcript, always valid to send again; `new_messages` is what this run added, its prompt
-    included. `usage` is the sum over all requests, discarded attempts too; `last_usage` is the last request's.
+    included. `usage` is the sum over all requests, discarded attempts too; `last_usage` is the last request's; `turns` are replies,
+    `requests` attempts.
     `pending` are the calls that wait for a decision (`paused`), `undelivered` the queued messages that were not
     delivered, `warnings` what `Warned` events said, as `(code, text)`.
     """
@@ -33,6 +34,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
     new_messages: Sequence[Message]
     usage: Usage = Usage()
     last_usage: Usage | None = None
+    turns: int = 0
+    requests: int = 0
     reason: str | None = None
     error: str | None = None
     pending: tuple[ToolCall, ...] = ()

@@ -7,6 +7,7 @@ from antiphon.types.request import ModelInfo, ThinkingLevel
 __all__ = ["LEVELS", "effective_thinking"]
 
 LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
+"""All levels, the lowest first."""
 
 
 def effective_thinking(level: ThinkingLevel | None, info: ModelInfo | None) -> ThinkingLevel | None:

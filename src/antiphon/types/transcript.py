@@ -74,22 +74,27 @@ NOT_KNOWN: Final = "It is not known whether this call was started, or whether it
 class Reply:
     """A reply with calls, and which results it has: `results[i]` is the place of the result of call `i`."""
 
-    __slots__ = ("calls", "index", "last", "results")
+    __slots__ = ("alike", "calls", "index", "last", "places", "results")
 
     def __init__(self, index: int, calls: tuple[ToolCall, ...]) -> None:
         self.index = index
         self.calls = calls
         self.results: list[int | None] = [None] * len(calls)
         self.last = -1  # the last call that had its result in place
+        self.places = {call.id: place for place, call in enumerate(calls)}
+        self.alike = len(self.places) < len(calls)  # some calls have the same id
 
     def take(self, result: ToolResultMessage, index: int) -> int | None:
         """Put the result to its call and say to which; `None` if no call with its id is free."""
-        free = [i for i, call in enumerate(self.calls) if call.id == result.call_id and self.results[i] is None]
-        if not free:
+        place = self._alike(result) if self.alike else self.places.get(result.call_id)
+        if place is None or self.results[place] is not None:
             return None
-        place = next((i for i in free if self.calls[i].name == result.tool_name), free[0])
         self.results[place] = index
         return place
+
+    def _alike(self, result: ToolResultMessage) -> int | None:
+        own = [i for i, call in enumerate(self.calls) if call.id == result.call_id and self.results[i] is None]
+        return next((i for i in own if self.calls[i].name == result.tool_name), own[0] if own else None)
 
 
 def validate(messages: Sequence[Message]) -> list[Problem]:
@@ -120,10 +125,12 @@ def repair(messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[Probl
 
 def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
     """The calls of the last reply that have no result yet, in order; none once a user message followed it."""
-    last = next(
-        (i for i in reversed(range(len(messages))) if isinstance(messages[i], AssistantMessage | UserMessage)), 0
-    )
-    if not messages or not isinstance(message := messages[last], AssistantMessage):
+    for last in reversed(range(len(messages))):
+        if isinstance(message := messages[last], AssistantMessage | UserMessage):
+            break
+    else:
+        return ()
+    if isinstance(message, UserMessage):
         return ()
     reply = Reply(last, message.calls)
     for index in range(last + 1, len(messages)):
@@ -148,14 +155,20 @@ def _look(messages: Sequence[Message]) -> tuple[list[Found], dict[int, Reply]]:
         if isinstance(message, AssistantMessage):
             if calls := message.calls:
                 replies[index] = reply = Reply(index, calls)
-                owners |= {call.id: reply for call in calls}
-                found.extend(_id_problems(index, calls))
+                owners.update(dict.fromkeys(reply.places, reply))
+                if reply.alike or "" in reply.places:
+                    found.extend(_id_problems(index, calls))
         elif isinstance(message, UserMessage) and not message.parts:
             found.append((index, "empty_message", ""))
     for index, reply in replies.items():
-        found.extend(
-            (index, "open_call", call.id) for call, at in zip(reply.calls, reply.results, strict=True) if at is None
-        )
+        if None in reply.results:
+            found.extend(
+                [
+                    (index, "open_call", call.id)
+                    for call, at in zip(reply.calls, reply.results, strict=True)
+                    if at is None
+                ]
+            )
     return sorted(found, key=lambda each: each[0]), replies
 
 

@@ -1,5 +1,6 @@
 """What a server says went wrong: the words, codes and hints in the body of an error, whatever its shape."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ _DEPTH = 6  # of nesting that is looked into; real bodies have four
 _NESTED = ("error", "errors", "message", "detail")
 _SPOKEN = ("message", "msg", "error_description", "detail", "error", "title")
 _CODES = ("code", "type", "status", "error_code", "error_type", "reason")
+_STATUS = re.compile(r"[45]\d\d")
 _MORE = ("details", "innererror", "metadata")
 
 
@@ -86,10 +88,11 @@ def _listen_to_object(node: dict[str, Any], complaint: Complaint, depth: int) ->
 def _note(node: Mapping[str, Any], complaint: Complaint) -> None:
     for key in _CODES:
         value = node.get(key)
-        if isinstance(value, str) and value and value != "error" and value not in complaint.codes:
+        number = int(value) if isinstance(value, str) and _STATUS.fullmatch(value) else value
+        if isinstance(number, int) and 400 <= number < 600:
+            complaint.status = complaint.status or number
+        elif isinstance(value, str) and value and value != "error" and value not in complaint.codes:
             complaint.codes.append(value)
-        elif isinstance(value, int) and 400 <= value < 600 and complaint.status is None:
-            complaint.status = value
     if complaint.wait is None and isinstance(delay := node.get("retryDelay"), str):  # Google: google.rpc.RetryInfo
         complaint.wait = seconds_in(delay)
 

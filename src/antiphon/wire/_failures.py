@@ -30,6 +30,7 @@ _TABLE: dict[str, tuple[type[ModelError], Recovery | None, str]] = {
     "ConnectionTimeoutError": (Unreachable, None, _LATE),
     "InvalidURL": (Unreachable, "never", NO_ADDRESS),
     "NonHttpUrlClientError": (Unreachable, "never", NO_ADDRESS),
+    "UnicodeError": (Unreachable, "never", NO_ADDRESS),  # a host name that cannot be looked up
     "ClientResponseError": (Garbled, None, "what came back is not HTTP; check the address and the port"),
     "ClientPayloadError": (Dropped, None, "the answer was cut off in the middle; ask again"),
     "ServerDisconnectedError": (Dropped, None, "the server closed the connection before it answered; ask again"),

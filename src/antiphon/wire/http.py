@@ -9,7 +9,6 @@ import asyncio
 import atexit
 import io
 import re
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -87,8 +86,8 @@ class Response:
         self.status: int = raw.status
         self.headers: Mapping[str, str] = raw.headers  # finds a name in any case
         self.request_id: str | None = request_id_in(raw.headers)
-        protocol = raw.connection.protocol if raw.connection else None  # None: the whole body is here already
-        self._closed: asyncio.Future[None] | None = protocol.closed if protocol else None
+        protocol = raw.connection and raw.connection.protocol  # None: the whole body is here already
+        self._closed: asyncio.Future[None] | None = None if protocol is None else protocol.closed
         if self._closed is not None:
             self._closed.add_done_callback(self._wake)
 
@@ -120,7 +119,7 @@ class Response:
             async for _ in self.chunks():
                 pass
 
-    def _leave(self) -> None:
+    def close(self) -> None:
         """Give the connection back if the body was read to its end, else close it at once, whatever is on its way."""
         if self._closed is not None:
             self._closed.remove_done_callback(self._wake)
@@ -186,7 +185,7 @@ async def open_stream(
             raise error_for_status(response.status, response.headers, said, provider)
         yield response
     finally:
-        response._leave()
+        response.close()
 
 
 async def fetch_json(
@@ -292,8 +291,10 @@ class _Pool:
         return self._proxies[origin]
 
     async def _close_at_end(self) -> AsyncGenerator[None, None]:
-        """Sleeps until it is closed. A loop that ends closes its generators (`loop.shutdown_asyncgens`): the one hook
-        that `asyncio.run`, `asyncio.Runner` and other loops have in common.
+        """Sleeps until it is closed, then closes the connections.
+
+        A loop that ends closes its generators (`loop.shutdown_asyncgens`): that is the one hook that `asyncio.run`,
+        `asyncio.Runner` and other loops have in common.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -307,8 +308,8 @@ class _Pool:
 
 
 # Connections belong to a loop, so the pools are found by it. Not weak: a pool refers to its loop, so no entry would go.
+# Loops in many threads share it: each step on it is a single one.
 _pools: dict[asyncio.AbstractEventLoop, _Pool] = {}
-_pools_lock = threading.Lock()
 
 
 async def _pool() -> _Pool:
@@ -316,10 +317,10 @@ async def _pool() -> _Pool:
     pool = _pools.get(loop)
     if pool is None:
         pool = _Pool()
-        with _pools_lock:
-            for ended in [known for known in _pools if known.is_closed()]:
-                _close_left_over(ended, _pools.pop(ended))
-            _pools[loop] = pool
+        for known in list(_pools):
+            if known.is_closed() and (left_over := _pools.pop(known, None)):
+                _close_left_over(known, left_over)
+        _pools[loop] = pool
         await anext(pool.guard)  # returns without waiting; from here on the loop knows the generator
     return pool
 

@@ -10,19 +10,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from antiphon.providers.llama_cpp._shape import bare_schema
-from antiphon.providers.llama_cpp._words import DETERMINERS, Word, number_of
+from antiphon.providers.llama_cpp._words import DETERMINERS, Word, number_of, word_set
 
 __all__ = ["MOST_WORDS", "any_json", "literal", "one_of", "span_rules", "spans"]
 
 MOST_WORDS: Final = 80
 """How many words of a question can be copied from: each is a rule of the grammar."""
 
-_LINKS: Final = DETERMINERS | frozenset("of in on at to for from by with and or please my our your".split())
-_NO_START: Final = _LINKS | frozenset(
-    """is are was were be do does did can could will would that what what's who who's where where's which when why
-    how""".split()
-)
-_NO_END: Final = _LINKS | frozenset("which what is are".split())
+_LINKS: Final = DETERMINERS | word_set("of in on at to for from by with and or please my our your")
+_NO_START: Final = _LINKS | word_set("""is are was were be do does did can could will would that what what's who who's where where's which when why
+    how""")
+_NO_END: Final = _LINKS | word_set("which what is are")
 _BREAKS: Final = re.compile(r"[:?!;\n]")
 _DEPTH: Final = 4
 
@@ -111,7 +109,7 @@ class _Atoms:
 
     def _number(self, numbers: Sequence[int | float]) -> str:
         found = [literal(_json(number)) for number in numbers]
-        return f"({' | '.join(found)})" if found else '([1-9] [0-9]?)'
+        return f"({' | '.join(found)})" if found else "([1-9] [0-9]?)"
 
     def _array(self, schema: dict[str, Any], depth: int) -> str:
         if depth >= _DEPTH:

@@ -95,9 +95,7 @@ def bare_schema(schema: Any, definitions: dict[str, Any]) -> tuple[dict[str, Any
             schema = definitions.get(reference.rsplit("/", 1)[-1])
         elif options:
             nullable = nullable or any(option == {"type": "null"} for option in options)
-            chosen: Any = next((option for option in options if option != {"type": "null"}), {})
-            wrapper = {key: known[key] for key in ("description",) if key in known}
-            schema = {**chosen, **wrapper} if isinstance(chosen, dict) else chosen
+            schema = next((option for option in options if option != {"type": "null"}), None)
         elif isinstance(kinds := known.get("type"), list):
             names = _strings(cast("list[Any]", kinds))
             nullable = nullable or "null" in names
@@ -114,13 +112,11 @@ def humanized(name: str) -> str:
 
 def _parameter(name: str, schema: Any, definitions: dict[str, Any], *, required: bool) -> Parameter:
     bare, nullable = bare_schema(schema, definitions)
-    described: Any = schema.get("description") if isinstance(schema, dict) else None
-    description = described if isinstance(described, str) else str(bare.get("description", ""))
+    outer = cast("dict[str, Any]", schema) if isinstance(schema, dict) else bare
+    description = str(outer.get("description") or bare.get("description") or "")
     choices: tuple[Any, ...] = (bare["const"],) if "const" in bare else tuple(bare.get("enum") or ())
     vocabulary = stems(name, description, *[str(choice) for choice in choices])
-    return Parameter(
-        name, _kind(bare, choices), required and not nullable, choices, frozenset(vocabulary), bare
-    )
+    return Parameter(name, _kind(bare, choices), required and not nullable, choices, frozenset(vocabulary), bare)
 
 
 def _kind(schema: dict[str, Any], choices: tuple[Any, ...]) -> Kind:

@@ -4,34 +4,35 @@ Nothing here knows a tool. The lists are for English, the language of the small 
 lose the help of stems and stop words, nothing else.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["STOP", "Word", "mentioned", "number_of", "quoted", "stem", "stems", "words_of"]
+__all__ = ["DETERMINERS", "STOP", "Word", "mentioned", "number_of", "quoted", "stem", "stems", "word_set", "words_of"]
 
-DETERMINERS: Final = frozenset("a an the".split())
-STOP: Final = DETERMINERS | frozenset(
-    """about all and any are as at be by can could did do does every for from get give has have had here how i in into is
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as a text."""
+    return frozenset(text.split())
+
+
+DETERMINERS: Final = word_set("a an the")
+STOP: Final = DETERMINERS | word_set("""about all and any are as at be by can could did do does every for from get give has have had here how i in into is
     it just like many me much my need not now of on one only or our please show some tell that there these they this
     those to today us want was we were what when where which who whom why will with would you your currently there's
-    what's who's where's it's i'm s t m re ve ll d let lets""".split()
-)
+    what's who's where's it's i'm s t m re ve ll d let lets""")
 """Words that say nothing about what is asked for."""
 
 _SUFFIXES: Final = ("ations", "ation", "ings", "ing", "ies", "ers", "er", "es", "ed", "s", "e", "y")
-_NUMBER_WORDS: Final = {
-    word: value
-    for value, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
-}
+_NUMERALS: Final = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS: Final = {word: value for value, word in enumerate(_NUMERALS.split())}
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _ADDRESS: Final = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
 _PATH: Final = re.compile(r"\S*[/\\]\S*|\S*\w\.[A-Za-z]\w{0,5}")
-_OPENING: Final = "\"'`“”‘’«[{<"
-_CLOSING: Final = ".,?!;:\"'`“”‘’»]}>"
+_OPENING: Final = "\"'`“”\u2018\u2019«[{<"
+_CLOSING: Final = ".,?!;:\"'`“”\u2018\u2019»]}>"
 
 
 class Word(Struct, frozen=True):
@@ -72,7 +73,7 @@ def words_of(text: str) -> list[Word]:
 def number_of(text: str) -> int | float | None:
     """The number that a word is, in digits or as a small English numeral (never `one`, which is mostly a pronoun)."""
     if _NUMBER.fullmatch(text):
-        return json.loads(text.lstrip("+").lstrip("0") or "0") if "." not in text else float(text)
+        return float(text) if "." in text else int(text)
     value = _NUMBER_WORDS.get(text.lower())
     return None if value == 1 else value
 

@@ -80,8 +80,9 @@ def _file(file: File) -> dict[str, Any]:
 
 def _sniffed(source: str) -> str | None:
     """The media type of base64 text, from the signature that the data begins with."""
+    start = "".join(source[:40].split())  # some encoders break lines
     try:
-        head = base64.b64decode(source[:32], validate=True)
+        head = base64.b64decode(start[: len(start) // 4 * 4], validate=True)
     except (binascii.Error, ValueError):
         return None
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":

@@ -16,7 +16,7 @@ from antiphon.providers.openai_chat._json import dumps
 from antiphon.providers.openai_chat.content import content_of, joined_text, note, shown_parts
 from antiphon.providers.openai_chat.profiles import Profile
 from antiphon.providers.prefix import encoded_prefix
-from antiphon.types.content import File, Image, Part, Thinking, ToolCall
+from antiphon.types.content import File, Image, Part, Text, Thinking, ToolCall
 from antiphon.types.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
 from antiphon.types.request import ModelRequest, ToolSpec
 
@@ -140,16 +140,20 @@ class _MessageEncoder:
             if type(message) is ToolResultMessage:
                 encoded.append(dumps(self._result(message, pictures)))
                 continue
-            wire = self._wire(message)
+            wire = _plain(message) or self._encoded(message)
             if wire is None:
                 continue
             if pictures:
                 encoded.append(dumps({"role": "user", "content": pictures}))
                 pictures = []
-            encoded.append(dumps(wire))
+            encoded.append(wire)
         if pictures:
             encoded.append(dumps({"role": "user", "content": pictures}))
         return b",".join(encoded)
+
+    def _encoded(self, message: Message) -> bytes | None:
+        wire = self._wire(message)
+        return None if wire is None else dumps(wire)
 
     def _wire(self, message: Message) -> dict[str, Any] | None:
         """One message, `None` for what no model may see, or what says nothing: servers refuse empty messages."""
@@ -225,6 +229,20 @@ class _MessageEncoder:
         label = f"[what the tool {message.tool_name!r} returned beside text, call {self._id(message.call_id)!r}:]"
         pictures.extend(({"type": "text", "text": label}, *shown))
         return text
+
+
+def _plain(message: Message) -> bytes | None:
+    """The bytes of a message that is one text, as most are: what `_wire` would give, without its questions."""
+    if type(message) is UserMessage:
+        role, parts = b"user", message.parts
+    elif type(message) is AssistantMessage:
+        role, parts = b"assistant", message.parts
+    else:
+        return None
+    part = parts[0] if len(parts) == 1 else None
+    if type(part) is not Text or not part.text:
+        return None
+    return b'{"role":"%b","content":%b}' % (role, dumps(part.text))
 
 
 def _sendable_arguments(call: ToolCall) -> str:
