@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import IllegalMove
-from antiphon.loop.machine import INDEX, MOVES, advance, due, print_table
+from antiphon.loop._steps import due
+from antiphon.loop.machine import INDEX, MOVES, advance, print_table
 from antiphon.loop.state import (
     Announced,
     Answer,

@@ -51,9 +51,9 @@ def test_blank_text_is_an_empty_object(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("not json", "JSON is malformed: invalid character (byte 1)"),
+        ("not json", "JSON is malformed: invalid character (byte 4)"),
         ('{"n": 1', "Input data was truncated"),
-        ('{"n": 1} and', "JSON is malformed: trailing characters (byte 9)"),
+        ('{"n": 1} and', "JSON is malformed: trailing characters (byte 10)"),
         ("{'n': 1}", "JSON is malformed: object keys must be strings (byte 1)"),
         ('{"f": NaN}', "JSON is malformed: invalid character (byte 6)"),
         ('{"f": -Infinity}', "JSON is malformed: invalid character (byte 7)"),

@@ -191,7 +191,11 @@ def test_a_method_of_an_instance_is_a_function() -> None:
             return "S" if short else cls.__name__
 
     made = tool(Shop().count)
-    assert (made.name, made.description, list(made.parameters["properties"])) == ("count", "How many there are.", ["item"])
+    assert (made.name, made.description, list(made.parameters["properties"])) == (
+        "count",
+        "How many there are.",
+        ["item"],
+    )
     assert run(made, '{"item": "tea"}') == 3
     assert run(tool(Shop.name), '{"short": false}') == "Shop"
 
@@ -242,7 +246,8 @@ def test_positional_only_parameters_are_given_by_position() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["json", "copy", "schema", "model_config", "model_fields", "self", "dict", "_x", "__y", "class_", "p0", "validate"]
+    "name",
+    ["json", "copy", "schema", "model_config", "model_fields", "self", "dict", "_x", "__y", "class_", "p0", "validate"],
 )
 def test_any_parameter_name_is_a_name(name: str) -> None:
     """What validates must not forbid names that only it uses."""

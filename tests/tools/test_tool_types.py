@@ -122,7 +122,7 @@ GOOD: list[tuple[Any, Any, Any]] = [
 
 BAD: list[tuple[Any, Any, list[str]]] = [
     (int, "3", ['x: should be a valid integer, got "3"']),
-    (int, 3.5, ["x: should be a valid integer, got a number with a fractional part, got 3.5"]),
+    (int, 3.5, ["x: should be a valid integer, got 3.5"]),
     (int, True, ["x: should be a valid integer, got true"]),
     (int, None, ["x: should be a valid integer, got null"]),
     (float, True, ["x: should be a valid number, got true"]),
@@ -160,7 +160,7 @@ BAD: list[tuple[Any, Any, list[str]]] = [
     (dt.timedelta, 3600, ["x: should be a valid duration, got 3600"]),
     (Decimal, True, ["x: decimal input should be an integer, float, string or Decimal object, got true"]),
     (Decimal, "NaN", ['x: should be a finite number, got "NaN"']),
-    (UUID, 1, ["x: uUID input should be a string, bytes or UUID object, got 1"]),
+    (UUID, 1, ["x: UUID input should be a string, bytes or UUID object, got 1"]),
     (Path, 1, ["x: should be a valid string, got 1"]),
     (bytes, 1, ["x: should be a valid bytes, got 1"]),
     (list[int], 1, ["x: should be a valid array, got 1"]),
@@ -342,7 +342,9 @@ def test_a_check_that_fails_by_itself_is_told_and_a_fatal_one_passes() -> None:
     def fatal(n: int) -> int:
         raise FatalToolError("no database")
 
-    with pytest.raises(ArgumentError, match="^the arguments could not be checked: KeyError: 3; call again with others$"):
+    with pytest.raises(
+        ArgumentError, match="^the arguments could not be checked: KeyError: 3; call again with others$"
+    ):
         taken(Annotated[int, AfterValidator(broken)], 3)
     with pytest.raises(FatalToolError, match="no database"):
         taken(Annotated[int, AfterValidator(fatal)], 3)

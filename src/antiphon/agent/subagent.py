@@ -1,11 +1,12 @@
 """An agent as a tool: its own history, the caller's stop and limits, its events inside the caller's."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, Unpack, cast
 
 from msgspec.structs import replace
 
 from antiphon.agent.prompt import Prompt
+from antiphon.agent.run import Run
 from antiphon.errors import ToolError, UsageError
 from antiphon.loop.limits import Limits
 from antiphon.loop.session import CALL, ChildPaused, Session
@@ -14,12 +15,6 @@ from antiphon.tools.context import ToolContext
 from antiphon.tools.tool import Tool, ToolTraits
 from antiphon.types.events import ApprovalDecided, ApprovalRequested, Event
 from antiphon.types.result import RunError, RunResult
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from antiphon.agent.agent import Agent
-    from antiphon.agent.run import Run
 
 __all__ = ["agent_tool"]
 
@@ -31,13 +26,21 @@ PROMPT: dict[str, Any] = {
 }
 
 
+class Runnable(Protocol):
+    """What a sub-agent is to its caller."""
+
+    @property
+    def limits(self) -> Limits: ...
+    def run(self, input: Prompt | None = None, /, **options: Any) -> Run[Any]: ...  # noqa: A002 - the agent's word
+
+
 def agent_tool(
-    agent: "Agent[Any]",
+    agent: Runnable,
     name: str,
     description: str,
     parameters: dict[str, Any] | None,
     prompt: Callable[[dict[str, Any]], Prompt] | None,
-    **traits: "Unpack[ToolTraits]",
+    **traits: Unpack[ToolTraits],
 ) -> Tool:
     """A tool that runs `agent`. Its arguments are one `prompt` text, or what `parameters` and `prompt` make of them."""
     if (parameters is None) != (prompt is None):
@@ -62,7 +65,7 @@ def plain_prompt(arguments: dict[str, Any]) -> Prompt:
 class Child:
     """One run of a sub-agent inside a call of its caller."""
 
-    def __init__(self, agent: "Agent[Any]", parent: Session, slot: Slot, context: ToolContext[Any]) -> None:
+    def __init__(self, agent: Runnable, parent: Session, slot: Slot, context: ToolContext[Any]) -> None:
         self.agent = agent
         self.parent = parent
         self.slot = slot
@@ -88,7 +91,7 @@ class Child:
             unsubscribe()
         return self._answer(result)
 
-    def _make(self, prompt: Prompt) -> "Run[Any]":
+    def _make(self, prompt: Prompt) -> Run[Any]:
         decision = self.slot.decision
         shared: dict[str, Any] = {
             "deps": self.context.deps,

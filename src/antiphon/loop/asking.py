@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from antiphon.errors import UsageError
+from antiphon.loop._steps import due
 from antiphon.loop.hooks import (
     ModelContext,
     ReplyContext,
@@ -17,7 +18,6 @@ from antiphon.loop.hooks import (
     resolved,
 )
 from antiphon.loop.limits import exceeded
-from antiphon.loop.machine import due
 from antiphon.loop.outgoing import outgoing
 from antiphon.loop.recover import ask_until_answered
 from antiphon.loop.session import HaltRun, Session

@@ -12,6 +12,7 @@ from antiphon.types.request import ModelInfo
 __all__ = ["DEFAULT_MAX_TURNS", "Limits", "Reached", "check_limits", "exceeded"]
 
 DEFAULT_MAX_TURNS = 50
+"""How many replies a run may take, unless its limits say otherwise."""
 
 Which = Literal["turns", "requests", "tool_calls", "tokens", "cost", "seconds", "invalid_calls"]
 

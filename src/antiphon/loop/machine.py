@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from antiphon.errors import IllegalMove
 from antiphon.loop import _steps as step
-from antiphon.loop._steps import due
 from antiphon.loop.state import (
     Announced,
     AskModel,
@@ -43,7 +42,7 @@ from antiphon.loop.state import (
     Unqueued,
 )
 
-__all__ = ["MOVES", "Move", "advance", "due", "expected", "print_table"]
+__all__ = ["MOVES", "Move", "advance", "expected", "print_table"]
 
 IDLE, ASKING, CALLING, HELD, DONE, STOPPED = Phase
 RESTING = (IDLE, DONE, STOPPED)
@@ -116,7 +115,7 @@ def are_pending(state: RunState, given: Decided) -> bool:
 UNJUDGED, MAY_RUN, RUNS = is_open("waiting", "allowed"), is_open("allowed"), is_open("started")
 UNFINISHED = is_open("waiting", "allowed", "denied", "started")
 
-# One row a line, as a table is read.
+# One row a line, as a table is read. The first row whose guard holds counts.
 # fmt: off
 MOVES: tuple[Move, ...] = (
     Move(RESTING, Prompted, "a call is forced", is_forced, (CALLING,), (RunTools,), step.prompt_forced),
@@ -147,6 +146,7 @@ MOVES: tuple[Move, ...] = (
     Move((*RUNNING, HELD, IDLE), Halted, "", always, (STOPPED, HELD), (Finish,), step.halt),
 )
 # fmt: on
+"""The table: every move that a run can make."""
 
 INDEX: dict[tuple[Phase, type[Input]], list[Move]] = {}
 for _move in MOVES:

@@ -62,6 +62,7 @@ IdGenerator: TypeAlias = Callable[[str], str]
 """Makes an id from a prefix."""
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]]
+"""The system prompt, or what makes it, sync or async; it is asked once a run."""
 
 ToModel: TypeAlias = Callable[[Sequence[Message], CancelSignal], Sequence[Message] | Awaitable[Sequence[Message]]]
 """Turns the application's messages into what a model understands, custom messages into none, one or several."""

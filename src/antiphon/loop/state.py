@@ -92,6 +92,7 @@ class Nested(Struct, frozen=True, tag_field="type", tag="nested", omit_defaults=
 
 
 Decision: TypeAlias = Approve | Deny | Answer | Nested
+"""What may be decided on a pending call. `Nested` is made by the engine, out of decisions under `outer/inner`."""
 
 
 Asks = Literal["approval", "answer", "nested"]

@@ -52,7 +52,7 @@ def load_state(raw: object) -> RunState:
     version = cast("dict[str, Any]", raw)["version"]
     if version != VERSION:
         raise UsageError(f"this state was written in version {version!r}, and this library reads {VERSION}; upgrade it")
-    stored = from_plain(raw, StoredState)
+    stored = from_plain(raw, StoredState, exact=True)
     fields: dict[str, Any] = asdict(stored) | {"messages": History(stored.messages)}
     del fields["version"]
     return RunState(**fields)

@@ -40,8 +40,8 @@ class TypedArguments(Arguments):
         schema, closed = shown_schema(adapter.core_schema)
         if schema.get("type") != "object":
             raise UsageError(
-                f"the arguments of tool {name!r} are {schema.get('type', 'not an object')!r} as JSON, but they must be "
-                "an object: give a model with fields"
+                f"the arguments of tool {name!r} are {schema.get('type', 'anything')!r} in JSON, but they must be an "
+                "object: give a model with fields"
             )
         super().__init__(canonical(schema))
         self._adapter = adapter
@@ -159,7 +159,7 @@ def sentence(message: str) -> str:
     """The sentence that pydantic says, without its subject, which the path names already."""
     for prefix in ("Value error, ", "Assertion failed, ", "Input "):
         message = message.removeprefix(prefix)
-    return message[:1].lower() + message[1:]
+    return message if message[1:2].isupper() else message[:1].lower() + message[1:]
 
 
 def located(loc: tuple[int | str, ...], given: Any, *, missing: bool) -> tuple[Path, list[str]]:

@@ -39,7 +39,7 @@ class History(Sequence[Message]):
 
     def grew_from(self, other: "History") -> bool:
         """This history is `other` with messages behind it (or equal to it), sharing one store."""
-        return self._store is other._store and self._length >= other._length
+        return self._store is other._store and self._length >= other._length  # noqa: SLF001 - its own kind
 
     def _view(self) -> "History":
         """The whole store as it is now."""

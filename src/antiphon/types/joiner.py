@@ -1,5 +1,6 @@
 """Deltas to a message: fragments are kept as they come and joined once, at the end."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -103,7 +104,7 @@ class Joiner:
     def whole(self, call: WholeCall) -> CallChunk:
         """Append a complete call; the one chunk that says the same."""
         arguments = call.arguments
-        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        text = arguments if isinstance(arguments, str) else as_text(arguments)
         chunk = CallChunk(max(self._calls, default=-1) + 1, call.id, call.name, text, call.opaque)
         self.call(chunk)
         return chunk
@@ -185,6 +186,14 @@ class Joiner:
             id=message_id,
             created_at=created_at,
         )
+
+
+def as_text(arguments: dict[str, Any]) -> str:
+    """The object as JSON text, encoded once."""
+    try:
+        return msgspec.json.encode(arguments).decode()
+    except UnicodeEncodeError:  # half a character, which only escaped text can carry
+        return json.dumps(arguments)
 
 
 def join(deltas: list[Delta]) -> AssistantMessage:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.messages import Message, StopReason
@@ -89,7 +89,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     settings: ModelSettings = ModelSettings()
     session_id: str | None = None
     meta: Any = None
-    cancel: CancelSignal = CancelSignal()
+    cancel: CancelSignal = field(default_factory=CancelSignal)
     on_payload: PayloadHook | None = None
 
 

@@ -17,7 +17,7 @@ OutputT = TypeVar("OutputT")
 """The type of the answer: text, or what `output_type` says."""
 
 
-class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
+class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True, eq=False):
     """What a run leaves behind, after any ending.
 
     `messages` is the whole transcript, always valid to send again; `new_messages` is what this run added, its prompt

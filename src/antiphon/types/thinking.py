@@ -19,8 +19,9 @@ def effective_thinking(level: ThinkingLevel | None, info: ModelInfo | None) -> T
         return level
     if level in info.thinking_levels:
         return level
-    known = [other for other in LEVELS if other in info.thinking_levels]
-    below = [other for other in known if LEVELS.index(other) < LEVELS.index(level)]
+    levels = info.thinking_levels
+    known: list[ThinkingLevel] = [other for other in LEVELS if other in levels]
+    below: list[ThinkingLevel] = [other for other in known if LEVELS.index(other) < LEVELS.index(level)]
     if below:
         return below[-1]
     return known[0] if known else "off"

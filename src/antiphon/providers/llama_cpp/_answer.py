@@ -1,7 +1,8 @@
 """Answers from a tool's result: the model says how, the result is quoted.
 
-A model of this size alters what it repeats. So a short result is put into the sentence as it is, and the model only finds
-the words before it, out of those of the question. A long text it reads and answers from, held to the numbers that occur.
+A model of this size alters what it repeats and makes up what it sums up. So a result is put into the answer as it is, and
+the model only finds the words before it, out of those of the question. Of a long text the sentences are quoted that share
+words with the question, else its beginning.
 """
 
 import html
@@ -13,16 +14,18 @@ from typing import Any, Final, cast
 
 from antiphon.providers.llama_cpp._asker import Asker, Slot
 from antiphon.providers.llama_cpp._grammar import literal
-from antiphon.providers.llama_cpp._prompts import answer_prompt, reading_prompt
-from antiphon.providers.llama_cpp._words import Word, word_set, words_of
+from antiphon.providers.llama_cpp._prompts import answer_prompt
+from antiphon.providers.llama_cpp._words import Word, stems, word_set, words_of
 
-__all__ = ["answer", "plain_result"]
+__all__ = ["answer", "excerpt", "plain_result"]
 
 QUOTED: Final = 1200
-"""Characters of a result that are quoted whole; of a longer one the model tells what it read."""
+"""Characters of a result that are quoted whole."""
 QUOTED_LINES: Final = 24
-READ: Final = 1600
-"""Characters of a long text that the model reads."""
+EXCERPT: Final = 480
+"""Characters of a longer one that are quoted."""
+RARE: Final = 0.3
+"""What a sentence must know of the question: a word that three others know at most."""
 SHOWN: Final = 300
 """Characters of a result that the model sees to find the words before it."""
 LEAD: Final = 40
@@ -31,16 +34,14 @@ LEAD: Final = 40
 _DONE: Final = frozenset({"", "ok", "okay", "done", "true", "null", "none", "success", "sent", "{}"})
 _NO_SUBJECT: Final = word_set(
     """what which who where when how why show tell list give please can could do does did is are was were me i you it
-    what's who's where's"""
+    what's who's where's say says said contain contains mean means open read"""
 )
 _NO_START: Final = word_set("of to for with and or by that")
 _NO_END: Final = word_set("a an the of in on at to for from by with and or please my our your much many")
 _ERROR: Final = re.compile(r"\s*<tool_error[^>]*>(.*?)</tool_error>\s*", re.DOTALL)
 
 
-async def answer(
-    asker: Asker, question: str, results: Sequence[tuple[str, bool]], limit: int
-) -> AsyncGenerator[str, None]:
+async def answer(asker: Asker, question: str, results: Sequence[tuple[str, bool]]) -> AsyncGenerator[str, None]:
     """The answer, piece by piece. `results` are the texts of the tools and whether they are errors."""
     errors = [plain_result(text) for text, is_error in results if is_error]
     texts = [plain_result(text) for text, is_error in results if not is_error]
@@ -48,19 +49,38 @@ async def answer(
         yield f"That did not work: {error.rstrip('.')}.{' ' if texts else ''}"
     if not texts:
         return
-    told = [text for text in texts if text.lower().rstrip(".!") not in _DONE]
-    whole = "\n".join(told)
-    if not told:
+    whole = "\n".join([text for text in texts if text.lower().rstrip(".!") not in _DONE])
+    if not whole:
         yield "Done."
-    elif len(whole) <= QUOTED and whole.count("\n") < QUOTED_LINES and not _wants_gist(question):
-        async with aclosing(_lead(asker, question, whole)) as pieces:
-            async for piece in pieces:
-                yield piece
-        yield f"\n{whole}" if "\n" in whole else whole if whole[-1] in ".!?" else f"{whole}."
-    else:
-        async with aclosing(_gist(asker, question, whole, limit)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return
+    below = "\n" in whole or len(whole) > QUOTED
+    if len(whole) > QUOTED or whole.count("\n") >= QUOTED_LINES or _wants_gist(question):
+        whole = excerpt(question, whole)
+    async with aclosing(_lead(asker, question, whole, below=below)) as pieces:
+        async for piece in pieces:
+            yield piece
+    yield f"\n{whole}" if below else whole if whole[-1] in ".!?" else f"{whole}."
+
+
+def excerpt(question: str, text: str) -> str:
+    """Of a long text: up to three sentences that know the question's words best, else the beginning."""
+    sentences = [" ".join(each.split()) for each in re.split(r"(?<=[.!?])\s+|\n+", text)]
+    sentences = [each for each in sentences if re.search(r"\w", each)]
+    known = [stems(each) for each in sentences]
+    asked = stems(re.sub(r"\S*[./]\S*\w", " ", question))  # the file's own name says nothing about its content
+    weights = [
+        sum(1 / sum(word in other for other in known) for word in asked & own) if len(asked) else 0.0 for own in known
+    ]
+    best = sorted(range(len(sentences)), key=lambda i: (-weights[i], i))[:3]
+    if _wants_gist(question) or not best or weights[best[0]] < RARE:
+        best = range(len(sentences))
+    picked: list[str] = []
+    for i in sorted(best):
+        if sum(map(len, picked)) + len(sentences[i]) > EXCERPT and picked:
+            break
+        if weights[i] > 0 or len(best) == len(sentences):
+            picked.append(sentences[i][:EXCERPT])
+    return " ".join(picked) + (" …" if len(picked) < len(sentences) else "")
 
 
 def plain_result(text: str) -> str:
@@ -93,18 +113,18 @@ def _wants_gist(question: str) -> bool:
     return re.search(r"\b(?:summar|sum up|in short|gist|explain)", question.lower()) is not None
 
 
-async def _lead(asker: Asker, question: str, result: str) -> AsyncGenerator[str, None]:
-    """The words before the result, like `The price of tea is `: streamed, without the blank in front."""
-    several = "\n" in result
+async def _lead(asker: Asker, question: str, result: str, *, below: bool) -> AsyncGenerator[str, None]:
+    """The words before the result, like `The price of tea is `: streamed, without the blank in front.
+
+    With `below` the result stands in lines of its own, and the words end in a colon.
+    """
     prompt = answer_prompt(question, " ".join(result.split())[:SHOWN])
     first, last = True, ""
-    async with aclosing(
-        asker.stream(prompt, Slot.WORDS, LEAD, grammar=_lead_grammar(question, several=several))
-    ) as pieces:
+    async with aclosing(asker.stream(prompt, Slot.WORDS, LEAD, grammar=_lead_grammar(question, below=below))) as pieces:
         async for piece in pieces:
             shown = piece.lstrip() if first else piece
             first = first and not shown
-            if several:  # a list stands below: no blank at the line's end
+            if below:  # no blank at the line's end
                 shown, last = last + shown, ""
                 if shown.endswith(" "):
                     shown, last = shown[:-1], " "
@@ -112,7 +132,7 @@ async def _lead(asker: Asker, question: str, result: str) -> AsyncGenerator[str,
                 yield shown
 
 
-def _lead_grammar(question: str, *, several: bool) -> str:
+def _lead_grammar(question: str, *, below: bool) -> str:
     """`It is `, `Done: `, or a run of the question's words with `is`, `are` or a colon behind it."""
     words = words_of(question)[:40]
     rules: dict[int, str] = {}
@@ -125,31 +145,14 @@ def _lead_grammar(question: str, *, several: bool) -> str:
         if ways:
             rules[i] = f"w{i} ::= {literal(words[i].text)} ({' | '.join(ways)})"
     starts = [i for i in sorted(rules) if words[i].lower not in _NO_START]
-    openings = [] if several else ['"It is "', '"Done: "']
+    openings = [] if below else ['"It is "', '"Done: "']
     openings += [f"w{i}" for i in starts]
     openings += [f'"The " w{i}' for i in starts if _takes_article(words, i)]
     if not openings:
         openings = ['"Result: "']
-    end = 'end ::= ": "' if several else 'end ::= " is " | " are " | ": "'
+    end = 'end ::= ": "' if below else 'end ::= " is " | " are " | ": "'
     return "\n".join([f'root ::= " " ({" | ".join(openings)})', end, *rules.values()])
 
 
 def _takes_article(words: Sequence[Word], at: int) -> bool:
     return words[at].text.isalpha() and words[at].text.islower() and words[at].lower not in _NO_END
-
-
-async def _gist(asker: Asker, question: str, text: str, limit: int) -> AsyncGenerator[str, None]:
-    """What the model reads in a long text: one line, with no number that is in neither text nor question."""
-    shown = text if len(text) <= READ else text[:READ].rsplit(None, 1)[0] + " ..."
-    numbers = sorted(set(re.findall(r"\d+", shown + " " + question)))
-    given = f" | {' | '.join(map(literal, numbers))}" if numbers else ""
-    grammar = f'root ::= " " ([^0-9\\n]{given})+ "\\n"'
-    first = True
-    async with aclosing(
-        asker.stream(reading_prompt(question, shown), Slot.WORDS, limit, grammar=grammar, stop=("\n",))
-    ) as pieces:
-        async for piece in pieces:
-            shown = piece.lstrip() if first else piece
-            first = first and not shown
-            if shown:
-                yield shown

@@ -17,7 +17,6 @@ __all__ = [
     "choice_prefix",
     "choice_prompt",
     "formula_prompt",
-    "reading_prompt",
     "talk_prompt",
 ]
 
@@ -116,34 +115,26 @@ Answer: Songs by Nina: Blue, Hello.
 
 """
 
-_READINGS: Final = """\
-Text: The old mill stands at the river Ull. It was built in 1780 and has two wheels. Today it is a small museum.
-Question: When was the mill built?
-Answer: The mill was built in 1780.
-
-Text: Dear Mrs Bird, the roof is ready. We used 300 tiles. The bill will come next week. Yours, Tom
-Question: Sum up the letter
-Answer: The roof is ready, and the bill will come next week.
-
-"""
-
 _TALK: Final = """\
 A conversation between a person and a friendly assistant. The assistant gives short answers.
-
-Person: Hello
-Assistant: Hello! What can I do for you?
 
 Person: What is your name?
 Assistant: I am a small language model that runs on this computer.
 
-Person: Thanks a lot
-Assistant: You are welcome!
+Person: The meal was good
+Assistant: I am glad that you liked it.
+
+Person: It is raining and I am cold
+Assistant: That is a pity. A cup of hot tea would help.
 
 Person: What is the capital of Spain?
 Assistant: The capital of Spain is Madrid.
 
-Person: My grandmother is ill
-Assistant: I am sorry to hear that. I hope she will be well soon.
+Person: Thanks a lot
+Assistant: You are welcome!
+
+Person: Good day
+Assistant: Good day! What can I do for you?
 
 """
 
@@ -176,11 +167,6 @@ def formula_prompt(question: str) -> str:
 def answer_prompt(question: str, result: str) -> str:
     """Goes on with the beginning of a sentence that tells the result, after a blank."""
     return f"{_ANSWERS}Question: {question}\nResult: {result}\nAnswer:"
-
-
-def reading_prompt(question: str, text: str) -> str:
-    """Goes on with an answer out of a text, in one line, after a blank."""
-    return f"{_READINGS}Text: {' '.join(text.split())}\nQuestion: {question}\nAnswer:"
 
 
 def talk_prompt(question: str, history: Iterable[tuple[str, str]], abilities: Sequence[str]) -> str:

@@ -31,6 +31,8 @@ ANSWERED: Final = 200
 LONGEST: Final = 96
 """Tokens of an answer in free words."""
 ABILITIES: Final = 8
+_ABILITY: Final = frozenset({"can", "could", "able", "help", "tools", "functions"})
+"""Words of a question that may be about what the model can do."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -86,7 +88,7 @@ class SmallModel:
             return
         words = self._talk(asker, turn, question)
         if turn.results:
-            words = answer(asker, question, turn.results, min(turn.limit or LONGEST, LONGEST))
+            words = answer(asker, question, turn.results)
         async with aclosing(words) as pieces:
             async for piece in pieces:
                 yield Said(piece)
@@ -103,7 +105,8 @@ class SmallModel:
 
     async def _talk(self, asker: Asker, turn: Turn, question: str) -> AsyncGenerator[str, None]:
         earlier = [(ask[:ASKED], reply[:ANSWERED]) for ask, reply in turn.history[-REMEMBERED:]]
-        prompt = talk_prompt(question, map(_in_lines, earlier), _abilities(turn.tools))
+        abilities = _abilities(turn.tools) if _ABILITY & set(question.lower().rstrip("?!. ").split()) else []
+        prompt = talk_prompt(question, map(_in_lines, earlier), abilities)
         first = True
         limit = min(turn.limit or LONGEST, LONGEST)
         async with aclosing(asker.stream(prompt, Slot.WORDS, limit, stop=("\n",))) as pieces:

@@ -1,0 +1,43 @@
+"""JSON out, whatever is in the text."""
+
+from typing import Any, cast
+
+import msgspec
+
+from antiphon.errors import UsageError
+
+__all__ = ["dumps", "whole_characters"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def dumps(value: Any) -> bytes:
+    """`value` as JSON on one line. Half a character (a lone surrogate) becomes U+FFFD: no server could read it.
+
+    Raises `UsageError` for what JSON cannot hold.
+    """
+    try:
+        try:
+            return _encode(value)
+        except UnicodeEncodeError:
+            return _encode(_mended(value))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(
+            f"the request holds what JSON cannot say: {error}; look at extra_body and the schemas"
+        ) from error
+
+
+def whole_characters(text: str) -> str:
+    """`text` with the halves of a character joined where they stand together, and replaced where one stands alone."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_mended(name): _mended(item) for name, item in items}
+    if isinstance(value, list | tuple):
+        return [_mended(item) for item in cast("list[Any]", value)]
+    return value
