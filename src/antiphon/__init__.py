@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from antiphon.agent.agent import Agent
+from antiphon.agent.conversation import Conversation
 from antiphon.agent.portal import run_sync, stream_sync
 from antiphon.agent.run import Run
+from antiphon.agent.view import View
 from antiphon.errors import (
     AntiphonError,
     ContextOverflow,
@@ -57,6 +59,7 @@ from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelSignal, CancelToken
 from antiphon.types.codec import dump_event, dump_messages, load_event, load_messages
 from antiphon.types.content import File, Image, Text, Thinking, ToolCall, Unknown
+from antiphon.types.custom import CustomKind
 from antiphon.types.emitter import Emitter
 from antiphon.types.events import (
     ApprovalDecided,
@@ -120,6 +123,8 @@ __all__ = [
     "CancelToken",
     "ContextOverflow",
     "ContextReplaced",
+    "Conversation",
+    "CustomKind",
     "CustomMessage",
     "Deny",
     "Dropped",
@@ -207,6 +212,7 @@ __all__ = [
     "UseResult",
     "UseTools",
     "UserMessage",
+    "View",
     "Warned",
     "aclose",
     "dump_event",

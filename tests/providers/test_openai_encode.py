@@ -230,7 +230,9 @@ def test_files_are_data_sounds_are_sounds() -> None:
 
 
 def test_what_a_server_does_not_take_is_mentioned_rather_than_lost() -> None:
-    [message] = sent(UserMessage.of("see", Image(PNG, "image/png"), File("eA==", name="x.csv")), profile=PROFILES["deepseek"])
+    [message] = sent(
+        UserMessage.of("see", Image(PNG, "image/png"), File("eA==", name="x.csv")), profile=PROFILES["deepseek"]
+    )
     assert message["content"] == (
         "see\n[image image/png: not shown, deepseek takes none here]\n[file x.csv: not shown, deepseek takes none here]"
     )
@@ -242,9 +244,7 @@ def test_what_a_server_does_not_take_is_mentioned_rather_than_lost() -> None:
 )
 def test_a16_arguments_that_are_no_object_go_back_as_an_empty_one(arguments: str, wire: str) -> None:
     [message] = sent(reply(call(arguments)))
-    assert message["tool_calls"] == [
-        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": wire}}
-    ]
+    assert message["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": wire}}]
 
 
 @pytest.mark.parametrize(("rule", "content"), [("null", {"content": None}), ("text", {"content": ""}), ("absent", {})])
@@ -291,7 +291,8 @@ def test_pictures_of_tools_follow_after_all_results_of_the_exchange() -> None:
     )
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user", "user"]
     assert [part["type"] for part in messages[4]["content"]] == ["text", "image_url", "text", "image_url"]
-    assert "'look'" in messages[4]["content"][0]["text"] and "'c1'" in messages[4]["content"][0]["text"]
+    assert "'look'" in messages[4]["content"][0]["text"]
+    assert "'c1'" in messages[4]["content"][0]["text"]
     assert messages[2]["content"] == "one"
 
 
@@ -343,7 +344,8 @@ def test_c03_c05_details_go_back_as_they_came_and_only_to_their_model() -> None:
     broken = reply(Thinking(origin="openrouter:m", signature="opaque of another kind"), Text("so"))
     first, second, third = sent(own, other, broken, profile=PROFILES["openrouter"])
     assert first["reasoning_details"] == details
-    assert "reasoning_details" not in second and "reasoning_details" not in third
+    assert "reasoning_details" not in second
+    assert "reasoning_details" not in third
 
 
 def test_c07_opaque_data_of_a_call_goes_back_to_its_origin_alone() -> None:
@@ -368,22 +370,24 @@ def test_c07_opaque_data_of_a_call_goes_back_to_its_origin_alone() -> None:
 
 
 def test_the_system_role_and_the_output_limit_go_by_the_profile() -> None:
-    given = body(
-        SystemMessage.of("s"), profile=OPENAI, instructions="i", settings=ModelSettings(max_output_tokens=5)
-    )
+    given = body(SystemMessage.of("s"), profile=OPENAI, instructions="i", settings=ModelSettings(max_output_tokens=5))
     assert [message["role"] for message in given["messages"]] == ["developer", "developer"]
-    assert given["max_completion_tokens"] == 5 and "max_tokens" not in given
+    assert given["max_completion_tokens"] == 5
+    assert "max_tokens" not in given
 
 
 def test_mistral_gets_nothing_that_it_refuses() -> None:
     """Its API answers an unknown field with 422."""
     profile = PROFILES["mistral"]
     given = with_settings(profile, seed=3, max_output_tokens=5, thinking="high")
-    assert given["random_seed"] == 3 and given["max_tokens"] == 5
+    assert given["random_seed"] == 3
+    assert given["max_tokens"] == 5
     assert {"stream_options", "seed", "reasoning_effort"}.isdisjoint(given)
     first, second = sent(reply(call(call_id="call_abc-1")), result("x", call_id="call_abc-1"), profile=profile)
     wire_id = first["tool_calls"][0]["id"]
-    assert wire_id == second["tool_call_id"] and len(wire_id) == 9 and wire_id.isalnum()
+    assert wire_id == second["tool_call_id"]
+    assert len(wire_id) == 9
+    assert wire_id.isalnum()
     assert second["name"] == "look"
     assert sent(reply(call(call_id="AbCdEf123")), profile=profile)[0]["tool_calls"][0]["id"] == "AbCdEf123"
 
@@ -472,7 +476,9 @@ def test_each_request_begins_with_the_bytes_of_the_former(name: str) -> None:
     for number in range(8):
         now = encoder.encode(ModelRequest(messages=history, instructions="Be brief."))
         assert now.startswith(former)
-        assert now == ChatEncoder("m", PROFILES[name]).encode(ModelRequest(messages=list(history), instructions="Be brief."))
+        assert now == ChatEncoder("m", PROFILES[name]).encode(
+            ModelRequest(messages=list(history), instructions="Be brief.")
+        )
         former = now.removesuffix(b"]}")
         history = history.extended(reply(call(call_id=f"c{number}")), result("x", Image(PNG), call_id=f"c{number}"))
 

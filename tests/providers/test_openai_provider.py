@@ -15,7 +15,7 @@ from antiphon.providers.openai_chat.profiles import PROFILES
 from antiphon.providers.openai_chat.provider import OpenAIChat, chat_model
 from antiphon.types.joiner import join
 from antiphon.types.messages import AssistantMessage, UserMessage
-from antiphon.types.request import FinishChunk, ModelInfo, ModelRequest, ModelSettings, TextChunk
+from antiphon.types.request import Delta, FinishChunk, ModelInfo, ModelRequest, ModelSettings, TextChunk
 from antiphon.types.usage import Usage
 from antiphon.wire.http import aclose
 
@@ -69,7 +69,9 @@ class Server:
         self.connections += 1
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                length = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"), 0)
+                length = next(
+                    (int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"), 0
+                )
                 self.asked.append(Asked(head[:-4], await reader.readexactly(length)))
                 await self.answer(writer)
                 await writer.drain()
@@ -127,6 +129,12 @@ async def hang(writer: asyncio.StreamWriter) -> None:
 
 def request(**fields: Any) -> ModelRequest:
     return ModelRequest(messages=[UserMessage.of("hi")], **fields)
+
+
+async def read_into(said: list[Delta], model: OpenAIChat) -> None:
+    """Keeps what was said, also when the reply fails."""
+    async for delta in model.stream(request()):
+        said.append(delta)
 
 
 async def ask(model: OpenAIChat, **fields: Any) -> AssistantMessage:
@@ -187,7 +195,8 @@ async def test_azure_has_a_header_and_a_query_of_its_own() -> None:
         await ask(OpenAIChat("m", base_url=url, api_key="secret", profile=PROFILES["azure"]))
     asked = server.asked[0]
     assert asked.path == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
-    assert asked.headers["api-key"] == "secret" and "authorization" not in asked.headers
+    assert asked.headers["api-key"] == "secret"
+    assert "authorization" not in asked.headers
 
 
 async def test_a_key_function_is_asked_for_every_request_with_the_providers_name() -> None:
@@ -281,10 +290,9 @@ async def test_nobody_there_is_unreachable() -> None:
 async def test_d06_an_error_after_the_head_is_raised_behind_what_was_said_before() -> None:
     broken = event({"content": "a"}) + b'data: {"error":{"message":"died","code":502}}\n\n' + DONE
     async with serving(chunked(broken)) as server:
-        said: list[Any] = []
+        said: list[Delta] = []
         with pytest.raises(ModelError, match="died") as caught:
-            async for delta in OpenAIChat("m", base_url=server.base_url).stream(request()):
-                said.append(delta)
+            await read_into(said, OpenAIChat("m", base_url=server.base_url))
     assert said == [TextChunk("a")]
     assert caught.value.request_id == "req-1"
 
@@ -294,10 +302,9 @@ async def test_d06_an_error_after_the_head_is_raised_behind_what_was_said_before
 async def test_d07_a_stream_without_a_marker_was_dropped_however_it_ends(left: bytes, end: bool) -> None:
     pieces = [event({"content": "a"}), *([left] if left else [])]
     async with serving(chunked(*pieces, end=end)) as server:
-        said: list[Any] = []
+        said: list[Delta] = []
         with pytest.raises(Dropped):
-            async for delta in OpenAIChat("m", base_url=server.base_url).stream(request()):
-                said.append(delta)
+            await read_into(said, OpenAIChat("m", base_url=server.base_url))
     assert said == [TextChunk("a")]
 
 
@@ -341,9 +348,7 @@ async def test_a_page_of_html_says_that_the_address_is_wrong() -> None:
 
 async def test_settings_that_json_cannot_say_are_a_rejection() -> None:
     with pytest.raises(Rejected, match="extra_body"):
-        await ask(
-            OpenAIChat("m", base_url="http://127.0.0.1:9/v1"), settings=ModelSettings(extra_body={"x": object()})
-        )
+        await ask(OpenAIChat("m", base_url="http://127.0.0.1:9/v1"), settings=ModelSettings(extra_body={"x": object()}))
 
 
 # --- leaving

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.errors import ToolError
-from antiphon.tools import ArgumentError, Tool, ToolContext, tool
+from antiphon.tools import ArgumentError, Prepared, Tool, ToolContext, tool
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -90,7 +90,7 @@ def test_what_is_quoted_has_bounds() -> None:
     assert value.count("x") < 2_300
 
 
-@pytest.mark.parametrize("text", ["[" * 3000 + "]" * 3000, '{"a":' * 3000 + "1" + "}" * 3000])
+@pytest.mark.parametrize("text", ['{"n":' + "[" * depth + "]" * depth + "}" for depth in (300, 700, 3000)])
 @pytest.mark.parametrize("made", [raw(), typed])
 def test_nesting_without_end_is_refused(made: Tool, text: str) -> None:
     """Whatever reads it first, nobody may fall over it."""
@@ -102,10 +102,12 @@ def test_nesting_without_end_is_refused(made: Tool, text: str) -> None:
 def test_deep_nesting_is_taken_or_refused_but_never_breaks(made: Tool, depth: int) -> None:
     """Each of the readers has its own bound."""
     text = '{"a":' * depth + "1" + "}" * depth
+    outcome: object
     try:
-        made.prepare(text)
+        outcome = made.prepare(text)
     except ArgumentError as error:
-        assert str(error)
+        outcome = error
+    assert isinstance(outcome, Prepared | ArgumentError)
 
 
 @pytest.mark.parametrize("text", ['{"s": "\\ud83d"}', '{"s": "\ud83d"}', '{"\\ud83d": 1}'])
@@ -225,14 +227,14 @@ def test_arguments_from_a_hook_are_filled_and_checked_like_any_other() -> None:
     prepared = made.prepare_object(mine)
     assert prepared.text == '{"n":2,"opts":{"verbose":false}}'
     assert mine == {"n": 2.0, "opts": {}}
-    with pytest.raises(ArgumentError, match='n: is not of type "integer", got "x"'):
+    with pytest.raises(ArgumentError, match=r'n: is not of type "integer", got "x"'):
         made.prepare_object({"n": "x"})
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800", object(), (each for each in "ab")])
 def test_arguments_from_a_hook_must_be_json(value: Any) -> None:
     """They are stored, shown to people and sent."""
-    with pytest.raises(ArgumentError, match="^the arguments given in the model's place are no JSON: "):
+    with pytest.raises(ArgumentError, match=r"^the arguments given in the model's place are no JSON: "):
         raw().prepare_object({"x": value})
 
 
@@ -256,7 +258,11 @@ def test_preparing_twice_changes_nothing_more(arguments: dict[str, Any]) -> None
 @given(st.text())
 def test_any_text_is_prepared_or_refused(text: str) -> None:
     """There is no third way out."""
+    said = ""
+    given: Any = {}
     try:
-        assert isinstance(raw({"type": "object"}).prepare(text).object, dict)
+        given = raw({"type": "object"}).prepare(text).object
     except ArgumentError as error:
-        assert "call again" in str(error)
+        said = str(error)
+    assert isinstance(given, dict)
+    assert said == "" or "call again" in said

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pytest
 
@@ -323,19 +323,15 @@ def test_the_context_goes_to_the_parameter_that_asks_for_it() -> None:
 def test_a_type_of_the_function_around_can_be_named() -> None:
     """Tools that close over a connection are made inside a function, and so are their types."""
 
-    class Local(str):
-        __slots__ = ()
+    class Pair(NamedTuple):
+        left: int
+        right: int
 
-    def make() -> Tool:
-        Point = tuple[int, int]
+    @tool
+    def add(pair: "Pair") -> int:
+        return pair.left + pair.right
 
-        @tool(name="t")
-        def move(to: "Point") -> int:
-            return sum(to)
-
-        return move
-
-    assert run(make(), '{"to": [1, 2]}') == 3
+    assert run(add, '{"pair": [1, 2]}') == 3
 
 
 # What cannot be a tool
@@ -419,6 +415,14 @@ def test_what_is_no_typed_function_is_refused() -> None:
     assert "is no function; give @tool a function, a method, or an object with __call__" in refused(Thing)
     assert "is no function" in refused(3)  # pyright: ignore[reportArgumentType] - the rule under test
     assert refused(len).startswith("parameter 'obj' of tool 'len' has no type")
+
+
+def test_a_callable_without_a_signature_is_refused() -> None:
+    """Some of those written in C have none."""
+    assert refused(type) == f"{type!r} is no function; give @tool a function, a method, or an object with __call__"
+    assert refused(max) == (
+        "tool 'max' has no signature that Python can read; wrap it in a function with typed parameters"
+    )
 
 
 def test_two_parameters_with_one_name_for_the_model_are_refused() -> None:

@@ -85,6 +85,23 @@ def test_references_into_the_document_are_followed() -> None:
     }
 
 
+def test_references_that_lead_nowhere_or_into_a_list_are_no_trap() -> None:
+    """An anchor is for the check alone; a pointer may go through a list."""
+    schema = an_object(a={"$ref": "#here"}, b={"$ref": "#/$defs/pair/prefixItems/1"}) | {
+        "$defs": {
+            "anchored": an_object(limit=LIMIT) | {"$anchor": "here"},
+            "pair": {"prefixItems": [{}, an_object(limit=LIMIT)]},
+        }
+    }
+    assert filled(schema, {"a": {}, "b": {}}) == {"a": {}, "b": {"limit": 5}}
+
+
+def test_members_under_a_pattern_are_not_filled() -> None:
+    """Whether a name fits is for the check to say."""
+    schema = {"patternProperties": {"^a": an_object(limit=LIMIT)}, "additionalProperties": an_object(limit=LIMIT)}
+    assert filled(schema, {"ab": {}, "c": {}}) == {"ab": {}, "c": {}}
+
+
 def test_all_of_is_filled_and_alternatives_are_not() -> None:
     """All members of `allOf` hold; of alternatives nobody knows yet which one is meant."""
     other = an_object(b={"default": 2})

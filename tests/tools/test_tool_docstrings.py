@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+import docstring_parser
 import pytest
 
 from antiphon.tools import Field, tool
@@ -103,6 +104,16 @@ def test_without_a_docstring_there_is_no_description() -> None:
 
     assert tool(f).description == ""
     assert tool(Call()).description == ""
+
+
+def test_a_docstring_that_nobody_can_read_is_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written for somebody."""
+
+    def unreadable(text: str) -> None:
+        raise docstring_parser.ParseError(text)
+
+    monkeypatch.setattr(docstring_parser, "parse", unreadable)
+    assert tool(sphinx).description.startswith("Forecast for a city.\n\nNot for the sea.\n\n:param city: ")
 
 
 def test_a_given_description_stands_alone() -> None:

@@ -143,6 +143,15 @@ async def test_a_handler_gets_the_context_if_it_wants_it() -> None:
     def named(arguments: dict[str, Any], *, context: ToolContext[str]) -> Any:
         return context.deps, arguments
 
+    def alone(context: ToolContext[str]) -> Any:
+        return context.deps
+
+    def by_word(*, context: ToolContext[str]) -> Any:
+        return context.deps
+
+    def unknown(arguments: dict[str, Any], given: "ToolContext[Nowhere]") -> Any:  # noqa: F821  # pyright: ignore[reportUndefinedVariable] - the rule under test
+        return given.deps, arguments
+
     def optional(arguments: dict[str, Any], indent: int = 2) -> Any:
         return indent, arguments
 
@@ -156,7 +165,8 @@ async def test_a_handler_gets_the_context_if_it_wants_it() -> None:
         made = Tool.from_schema("t", "", schema, handler)
         return made.invoke(made.prepare('{"a": 1}'), context)
 
-    assert run(annotated) == run(named) == ("d", {"a": 1})
+    assert run(annotated) == run(named) == run(unknown) == ("d", {"a": 1})
+    assert run(alone) == run(by_word) == "d"
     assert run(optional) == (2, {"a": 1})
     assert run(lambda arguments: arguments) == {"a": 1}
     assert run(lambda arguments, ctx: (ctx.deps, arguments)) == ("d", {"a": 1})
@@ -171,6 +181,12 @@ def test_a_handler_that_wants_more_is_refused() -> None:
         UsageError, match="the handler of tool 't' takes 'a', 'b', 'c'; it gets the arguments as one value"
     ):
         Tool.from_schema("t", "", {}, lambda a, b, c: None)  # pyright: ignore[reportArgumentType] - the rule under test
+
+
+def test_a_tool_without_anything_to_run_says_that_it_is_external() -> None:
+    """A body that was forgotten would be noticed at the first call."""
+    with pytest.raises(UsageError, match=r"^tool 't' has nothing to run; give it a function, or say external=True$"):
+        replace(make(), body=None)
 
 
 def test_a_tool_without_a_body_is_external() -> None:

@@ -24,7 +24,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-class Word(str, enum.Enum):
+class Word(enum.StrEnum):
     YES = "yes"
 
 
@@ -95,7 +95,7 @@ def test_text_stays_as_it_is(text: str) -> None:
         ([1, "a", None], '[1,"a",null]'),
         ((1, 2), "[1,2]"),
         ({"a": 1, "b": {"c": "é"}}, '{"a":1,"b":{"c":"é"}}'),
-        ({1: "a", None: "b", True: "c"}, '{"1":"c","null":"b"}'),
+        ({1: "a", None: "b", False: "c"}, '{"1":"a","null":"b","false":"c"}'),
         ({Colour.RED: 1, dt.date(2024, 1, 2): 2, (1, 2): 3}, '{"red":1,"2024-01-02":2,"[1,2]":3}'),
         ({"b", "a"}, '["a","b"]'),
         (frozenset({10, 9}), "[10,9]"),

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, List, Literal, NamedTuple, NotRequired, Optional, TypedDict  # noqa: UP035 - the older spelling is out there
 from uuid import UUID
 
 import pytest
@@ -32,6 +32,11 @@ class Point:
     y: int = 0
 
 
+@dataclass
+class Bag:
+    words: frozenset[str] = frozenset()
+
+
 class Place(TypedDict):
     name: str
     zip: NotRequired[int]
@@ -42,9 +47,14 @@ class Span(NamedTuple):
     end: int = 9
 
 
+class Step(TypedDict):
+    at: Place
+    then: "NotRequired[list[Step]]"
+
+
 class Order(BaseModel):
     item: str
-    count: int = Field(1, ge=1)
+    count: Annotated[int, Field(ge=1)] = 1
     to: Point | None = None
 
 
@@ -86,10 +96,13 @@ GOOD: list[tuple[Any, Any, Any]] = [
     (Literal["a", "b"], "b", "b"),
     (Literal[1, 2], 2.0, 2),
     (Literal[True], True, True),
+    (Literal[1, "a"] | bool, True, True),
+    (Literal["a"] | Level, 1, Level.LOW),
+    (tuple[Literal[1], dict[str, Any]], [1, {"a": True}], (1, {"a": True})),
     (Colour, "red", Colour.RED),
     (Level, 2, Level.HIGH),
     (dt.date, "2024-02-29", dt.date(2024, 2, 29)),
-    (dt.datetime, "2024-02-29T12:30:00", dt.datetime(2024, 2, 29, 12, 30)),
+    (dt.datetime, "2024-02-29T12:30:00", dt.datetime(2024, 2, 29, 12, 30)),  # noqa: DTZ001 - what was said has no zone
     (dt.datetime, "2024-02-29T12:30:00Z", dt.datetime(2024, 2, 29, 12, 30, tzinfo=dt.UTC)),
     (dt.time, "12:30:00", dt.time(12, 30)),
     (dt.timedelta, "PT1H", dt.timedelta(hours=1)),
@@ -110,6 +123,14 @@ GOOD: list[tuple[Any, Any, Any]] = [
     (list[Point], [{"x": 1, "y": 2}], [Point(1, 2)]),
     (Place, {"name": "a"}, {"name": "a"}),
     (list[Place] | None, [{"name": "a", "zip": 1}], [{"name": "a", "zip": 1}]),
+    (Place | Point, {"name": "a"}, {"name": "a"}),
+    (Optional[Place], {"name": "a"}, {"name": "a"}),  # noqa: UP045 - the older spelling is out there
+    (Annotated[List[Place], Field(min_length=1)], [{"name": "a"}], [{"name": "a"}]),  # noqa: UP006 - as above
+    (
+        Step,
+        {"at": {"name": "a"}, "then": [{"at": {"name": "b"}}]},
+        {"at": {"name": "a"}, "then": [{"at": {"name": "b"}}]},
+    ),
     (Span, [1, 2], Span(1, 2)),
     (Span, [1], Span(1)),
     (Order, {"item": "a", "to": {"x": 1}}, Order(item="a", to=Point(1))),
@@ -141,18 +162,18 @@ BAD: list[tuple[Any, Any, list[str]]] = [
     (Literal["a", "b"], "c", ["x: should be 'a' or 'b', got \"c\""]),
     (Literal[1, 2], True, ["x: is not one of those listed, got true"]),
     (Literal[True], 1, ["x: is not one of those listed, got 1"]),
+    (Literal["a"] | Level | None, True, ["x: is not one of those listed, got true"]),
     (Literal[1] | None, True, ["x: is not one of those listed, got true"]),
     (list[Literal[0, 5]], [5, False], ["x[1]: is not one of those listed, got false"]),
     (Colour, "RED", ["x: should be 'red' or 'blue', got \"RED\""]),
     (Level, True, ["x: is not one of those listed, got true"]),
-    (Level, "1", ["x: should be 1 or 2, got \"1\""]),
+    (Level, "1", ['x: should be 1 or 2, got "1"']),
     (dt.date, 0, ["x: should be a valid date, got 0"]),
     (
         dt.date,
         "2024-02-29T12:30:00",
         [
-            "x: should be a valid date in the format YYYY-MM-DD, unexpected extra characters at the end of the input, "
-            'got "2024-02-29T12:30:00"'
+            'x: should be a valid date in the format YYYY-MM-DD, unexpected extra characters at the end of the input, got "2024-02-29T12:30:00"',
         ],
     ),
     (dt.datetime, 1.5, ["x: should be a valid datetime, got 1.5"]),
@@ -165,6 +186,8 @@ BAD: list[tuple[Any, Any, list[str]]] = [
     (bytes, 1, ["x: should be a valid bytes, got 1"]),
     (list[int], 1, ["x: should be a valid array, got 1"]),
     (list[int], [1, "2", None], ['x[1]: should be a valid integer, got "2"', "x[2]: should be a valid integer, got null"]),
+    (Step, {"at": {"name": "a"}, "then": [{"at": {"nam": "b"}}]},
+     ["x.then[0].at.name: is missing", "x.then[0].at.nam: is unknown; did you mean 'name'?"]),
     (tuple[int, str], [1], ["x[1]: is missing"]),
     (set[int], ["1"], ['x[0]: should be a valid integer, got "1"']),
     (dict[str, int], {"a b": "1"}, ['x["a b"]: should be a valid integer, got "1"']),
@@ -227,6 +250,7 @@ def test_json_of_another_type_is_refused(kind: Any, value: Any, problems: list[s
         (tuple[int, ...], (1, 2), [1, 2]),
         (set[str], {"c", "a", "b"}, ["a", "b", "c"]),
         (list[set[int]], [{3, 1, 2}], [[1, 2, 3]]),
+        (tuple[frozenset[int], dict[str, set[int]]], (frozenset({2, 1}), {"a": {9, 8}}), [[1, 2], {"a": [8, 9]}]),
         (Point, Point(1), {"x": 1, "y": 0}),
         (Order, Order(item="a"), {"item": "a", "count": 1, "to": None}),
         (Span, Span(1), [1, 9]),
@@ -254,6 +278,7 @@ def test_a_default_is_shown_as_json_and_filled_in(kind: Any, default: Any, shown
         (float, float("inf")),
         (SecretStr, SecretStr("hidden")),
         (dt.date, "today"),
+        (Bag, Bag(words=frozenset({"b", "a"}))),
         (Any, object()),
     ],
 )
@@ -343,7 +368,7 @@ def test_a_check_that_fails_by_itself_is_told_and_a_fatal_one_passes() -> None:
         raise FatalToolError("no database")
 
     with pytest.raises(
-        ArgumentError, match="^the arguments could not be checked: KeyError: 3; call again with others$"
+        ArgumentError, match=r"^the arguments could not be checked: KeyError: 3; call again with others$"
     ):
         taken(Annotated[int, AfterValidator(broken)], 3)
     with pytest.raises(FatalToolError, match="no database"):

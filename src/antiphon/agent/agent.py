@@ -1,8 +1,9 @@
 """The agent: a frozen definition. It holds no state; any number of runs may use it at once."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Self, Unpack, overload
+from typing import Any, Generic, Self, Unpack, cast, overload
 
+from antiphon.agent.conversation import Conversation
 from antiphon.agent.options import AnyModel, RunOptions, Tools, check_options, resolve, settled
 from antiphon.agent.output import TypedOutput
 from antiphon.agent.prompt import Prompt
@@ -17,6 +18,7 @@ from antiphon.tools.registry import ToolRegistry
 from antiphon.tools.source import ToolSource
 from antiphon.tools.tool import Tool, ToolTraits
 from antiphon.types.deps import DepsT
+from antiphon.types.messages import Message
 from antiphon.types.request import Model, ModelInfo, ModelSettings
 from antiphon.types.result import OutputT
 
@@ -145,6 +147,16 @@ class Agent(Generic[DepsT]):
         start = Start.of(input, options)
         output = TypedOutput(output_type) if output_type is not None else None
         return Run(settled(self._fields, options, output), start)
+
+    def conversation(
+        self,
+        *,
+        messages: Sequence[Message] = (),
+        deps: DepsT = cast("Any", None),  # noqa: B008 - a cast is no call
+        session_id: str | None = None,
+    ) -> Conversation[Self]:
+        """This agent with a memory."""
+        return Conversation(self, messages=messages, deps=deps, session_id=session_id)
 
     def as_tool(
         self,

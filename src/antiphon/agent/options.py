@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypedDict
+from typing import Any, Generic, Literal, TypeAlias, TypedDict
 
 from antiphon.agent.output import TypedOutput
 from antiphon.errors import UsageError
@@ -42,7 +42,8 @@ CHOICES = ("auto", "none", "required")
 class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What a run may say besides its input; see `Agent.run` for the legal combinations.
 
-    Where a run goes on from: `messages`, `rerun_open`, `resume`, `decisions`. What only a run has: `deps` (the
+    Where a run goes on from: `messages`, `rerun_open`, `resume`, `decisions`. What is queued from the start: `steering`,
+    `follow_ups`, and how much of it is delivered at a time: `steering_mode`, `follow_up_mode`. What only a run has: `deps` (the
     application's own object), `cancel`, `tool_choice` (`auto`, `none`, `required`, a tool's name for the first request,
     or a `ForcedCall`), `session_id` (for provider caches), `meta` (carried to the model's request), `run_id`,
     `parent_run_id`. Everything else overrides the agent's own.
@@ -52,6 +53,10 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     rerun_open: bool
     resume: Mapping[str, Any] | None
     decisions: Mapping[str, Decision] | None
+    steering: Sequence[Message]
+    follow_ups: Sequence[Message]
+    steering_mode: Literal["one", "all"]
+    follow_up_mode: Literal["one", "all"]
     deps: DepsT
     cancel: CancelSignal | None
     tool_choice: str | ForcedCall
@@ -75,7 +80,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     id_generator: IdGenerator | None
 
 
-START = ("messages", "rerun_open", "resume", "decisions", "run_id")
+QUEUES = ("steering", "follow_ups", "steering_mode", "follow_up_mode")
+START = ("messages", "rerun_open", "resume", "decisions", "run_id", *QUEUES)
 
 
 def check_options(options: Mapping[str, Any]) -> None:

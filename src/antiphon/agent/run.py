@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, Literal
 
 import anyio
 import msgspec
@@ -16,11 +16,23 @@ from antiphon.loop.approval import check_decisions, pending_calls
 from antiphon.loop.driver import Driver
 from antiphon.loop.session import Session, forbid_inside
 from antiphon.loop.spec import ForcedCall, RunSpec
-from antiphon.loop.state import Answer, Approve, Decision, Deny, Input, Phase, Prompted, Queued, Resumed, RunState
+from antiphon.loop.state import (
+    Answer,
+    Approve,
+    Decision,
+    Deny,
+    Input,
+    Phase,
+    Prompted,
+    Queued,
+    Resumed,
+    RunState,
+    Unqueued,
+)
 from antiphon.loop.storage import dump_state, load_state, resumed
 from antiphon.loop.telling import Listener, Teller
 from antiphon.types.content import ToolCall
-from antiphon.types.events import Event, MessageQueued, Queue
+from antiphon.types.events import Event, MessageQueued, MessageReturned, Queue
 from antiphon.types.history import History
 from antiphon.types.messages import AssistantMessage, Message
 from antiphon.types.partial_json import parse_partial
@@ -41,6 +53,10 @@ class Start(Struct, frozen=True, kw_only=True):
     rerun_open: bool = False
     forced: ForcedCall | None = None
     run_id: str | None = None
+    steering: tuple[Message, ...] = ()
+    follow_ups: tuple[Message, ...] = ()
+    steering_mode: Literal["one", "all"] = "one"
+    follow_up_mode: Literal["one", "all"] = "one"
 
     @classmethod
     def of(cls, prompt: Prompt | None, options: Mapping[str, Any]) -> "Start":
@@ -54,6 +70,20 @@ class Start(Struct, frozen=True, kw_only=True):
             rerun_open=options.get("rerun_open", False),
             forced=choice if isinstance(choice, ForcedCall) else None,
             run_id=options.get("run_id"),
+            steering=tuple(options.get("steering", ())),
+            follow_ups=tuple(options.get("follow_ups", ())),
+            steering_mode=options.get("steering_mode", "one"),
+            follow_up_mode=options.get("follow_up_mode", "one"),
+        )
+
+    def queued_in(self, state: RunState) -> RunState:
+        """The state with what is queued from the start behind what it has queued already."""
+        return replace(
+            state,
+            steering=state.steering + self.steering,
+            follow_ups=state.follow_ups + self.follow_ups,
+            steering_mode=self.steering_mode,
+            follow_up_mode=self.follow_up_mode,
         )
 
 
@@ -66,8 +96,12 @@ class Run(Generic[OutputT]):
 
     def __init__(self, spec: RunSpec, start: Start) -> None:
         state, first = begin(start, spec)
-        self._state = state
+        self._state = start.queued_in(state)
         self._spec = spec
+        self._preloaded: tuple[tuple[Message, Queue], ...] = (
+            *[(message, "steering") for message in start.steering],
+            *[(message, "follow_up") for message in start.follow_ups],
+        )
         self._first = first
         self._teller = Teller(state.run_id, spec.parent_run_id)
         self._driver: Driver | None = None
@@ -126,6 +160,11 @@ class Run(Generic[OutputT]):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every event from now on; returns what ends that. The run waits for async listeners."""
         return self._teller.subscribe(listener)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is over, clean-up included, and has a result."""
+        return self._result is not None
 
     @property
     def result(self) -> RunResult[OutputT]:
@@ -196,6 +235,32 @@ class Run(Generic[OutputT]):
         session.wake()
         return getattr(stamped, "id", "")
 
+    @property
+    def accepting(self) -> bool:
+        """Whether the run takes messages: it has started, and is not over."""
+        return self._driver is not None and not self._driver.finished
+
+    def queued(self, queue: Queue) -> tuple[Message, ...]:
+        """The messages that wait in a queue."""
+        return self._now.steering if queue == "steering" else self._now.follow_ups
+
+    def clear_queue(self, queue: Queue) -> tuple[Message, ...]:
+        """Empty a queue; what waited in it is handed back, and told of."""
+        taken = self.queued(queue)
+        if self._driver is None or self._driver.finished:
+            return ()
+        session = self._driver.session
+        session.feed(Unqueued(queue=queue))
+        for message in taken:
+            session.teller.tell(MessageReturned, message=message, queue=queue, why="cleared")
+        session.wake()
+        return taken
+
+    def set_mode(self, queue: Queue, mode: Literal["one", "all"]) -> None:
+        """Deliver one message of a queue at a time, or all of them, from the next delivery on."""
+        if self._driver is not None and not self._driver.finished:
+            self._driver.session.set_mode(queue, mode)
+
     def approve(self, call_id: str, arguments: dict[str, Any] | None = None) -> None:
         """Let a pending call run, with other arguments if given."""
         self.decide({call_id: Approve(arguments)})
@@ -219,7 +284,7 @@ class Run(Generic[OutputT]):
 
     def _make_driver(self) -> Driver:
         session = Session(self._spec, self._state, self._teller)
-        self._driver = Driver(session, stamped_input(session, self._first))
+        self._driver = Driver(session, stamped_input(session, self._first), self._preloaded)
         if self._stopped is not None:
             self._driver.halt("aborted", self._stopped[0])
         return self._driver
@@ -278,7 +343,8 @@ def begin(start: Start, spec: RunSpec) -> tuple[RunState, Input]:
         if not len(history):
             raise UsageError("nothing to do: give input=, messages= that end in a user message, or resume=")
         last = history[-1]
-        if isinstance(last, AssistantMessage) and not (last.calls or last.partial or last.error):
+        queued = start.steering or start.follow_ups
+        if isinstance(last, AssistantMessage) and not (last.calls or last.partial or last.error or queued):
             raise UsageError(
                 "messages= end in an assistant message, so it is not the model's turn: give input=, or take it away",
             )

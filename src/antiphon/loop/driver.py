@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -18,8 +18,18 @@ from antiphon.loop.sources import Sources
 from antiphon.loop.spec import Instructions
 from antiphon.loop.state import AskModel, AwaitDecisions, Failed, Finish, Halted, Input, Phase, RunTools
 from antiphon.types.cancel import CancelSignal
-from antiphon.types.events import MessageReturned, RunFinished, RunStarted, Status, ToolFinished
-from antiphon.types.messages import AssistantMessage, ToolResultMessage
+from antiphon.types.events import (
+    ContextReplaced,
+    MessageQueued,
+    MessageReturned,
+    Queue,
+    RunFinished,
+    RunStarted,
+    Status,
+    ToolFinished,
+)
+from antiphon.types.history import History
+from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage
 
 __all__ = ["Driver"]
 
@@ -32,9 +42,10 @@ END_SECONDS = 5.0
 class Driver:
     """Runs one session from its first input to its last event."""
 
-    def __init__(self, session: Session, first: Input) -> None:
+    def __init__(self, session: Session, first: Input, preloaded: Sequence[tuple[Message, Queue]] = ()) -> None:
         self.session = session
         self.first = first
+        self.preloaded = preloaded
         self.work = Work(session)
         self.sources = Sources(session)
         session.finder = self.sources.find
@@ -97,14 +108,32 @@ class Driver:
         session.teller.tell(
             RunStarted, model=session.info, thinking=session.thinking(), resumed_from=session.state.resumed_from
         )
+        for message, queue in self.preloaded:
+            session.teller.tell(MessageQueued, message=message, queue=queue)
         context = RunStartContext(**session.common(), messages=session.state.messages)
         for hook in session.hooks.at("on_run_start"):
             await resolved(hook(context))
         await session.settle()
         await self._instruct(session.spec.instructions)
         await self.sources.begin()
+        before = session.state.messages
         session.feed(self.first)
+        self._tell_left_out(before)
         await session.publish()
+
+    def _tell_left_out(self, before: History) -> None:
+        """Going on may leave a failed reply out: viewers must take it back."""
+        after = self.session.state.messages
+        if after.grew_from(before):
+            return
+        kept = min(len(before), len(after))
+        while after[:kept] != before[:kept]:
+            kept -= 1
+        if kept == len(before):
+            return
+        self.session.told = kept
+        why = "the failed reply was left out"
+        self.session.teller.tell(ContextReplaced, messages=after[:kept], why=why)
 
     async def _instruct(self, instructions: Instructions) -> None:
         """Instructions are asked for once in a run, and kept in its state."""

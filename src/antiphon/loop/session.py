@@ -5,7 +5,7 @@ from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from antiphon.loop.toolset import by_name
 from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelToken
 from antiphon.types.content import Unknown
-from antiphon.types.events import MessageFinished, MessageStarted, Role, Status
+from antiphon.types.events import MessageFinished, MessageStarted, Queue, Role, Status
 from antiphon.types.joiner import Joiner
 from antiphon.types.messages import (
     AssistantMessage,
@@ -128,6 +128,11 @@ class Session:
         if effects:
             self.effects.extend(effects)
             self.wake()
+
+    def set_mode(self, queue: Queue, mode: Literal["one", "all"]) -> None:
+        """Deliver one message of a queue at a time, or all, from now on."""
+        field = "steering_mode" if queue == "steering" else "follow_up_mode"
+        self.state = replace(self.state, **{field: mode})
 
     def mint(self, prefix: str) -> str:
         """A new id. The default counts within the run, so that equal inputs give equal ids."""

@@ -5,15 +5,31 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any, TypeAlias, get_args, get_origin
+from typing import Any, TypeAlias, TypeVar, get_args, get_origin
 
 from antiphon.errors import UsageError
 from antiphon.tools.context import ToolContext
 
-__all__ = ["Body", "adapted", "behind", "called", "is_async", "is_context", "parameters_of", "resolved_annotation"]
+__all__ = [
+    "Body",
+    "Handler",
+    "adapted",
+    "behind",
+    "called",
+    "is_async",
+    "is_context",
+    "parameters_of",
+    "resolved_annotation",
+]
 
 Body: TypeAlias = Callable[[Any, ToolContext[Any]], Any]
 """Runs a tool with what its arguments became, and the context."""
+
+
+ArgumentsT = TypeVar("ArgumentsT")
+
+Handler: TypeAlias = Callable[[ArgumentsT], Any] | Callable[[ArgumentsT, ToolContext[Any]], Any] | Callable[[], Any]
+"""A function of the arguments as one value, sync or async, and of the context if it wants it."""
 
 
 def behind(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from antiphon.errors import UsageError
 from antiphon.tools._walk import Node, Path
-from antiphon.tools.arguments import DECODER, ArgumentError, Arguments, Problem, quoted, shortened, unknown_name
+from antiphon.tools.arguments import DECODER, Arguments, Problem, quoted, shortened, unknown_name
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -88,8 +88,8 @@ class SchemaArguments(Arguments):
     def check(self, given: dict[str, Any], text: str) -> tuple[Any, Sequence[Problem]]:
         try:
             found = list(self._validator.iter_errors(given))
-        except ValueError as error:  # the only complaint that is not about the value: it is nested too deeply
-            raise ArgumentError(f"the arguments cannot be checked: {str(error).lower()}; call again") from error
+        except ValueError as error:  # the only complaint of its own: the value is nested too deeply
+            raise RecursionError(str(error)) from error
         if found:
             return None, [problem for each in found for problem in told(each, self.parameters)]
         return DECODER.decode(text), ()

@@ -11,7 +11,7 @@ from msgspec import Struct
 from antiphon.errors import UsageError
 from antiphon.tools.arguments import Arguments, Prepared
 from antiphon.tools.context import ToolContext
-from antiphon.tools.handlers import Body, adapted, is_async
+from antiphon.tools.handlers import Body, Handler, adapted, is_async
 from antiphon.tools.hooks import Approval, CallInfo, NeedsApproval, ToolHooks
 from antiphon.types.request import ToolSpec
 
@@ -101,7 +101,7 @@ class Tool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def from_model(
         cls,
         model: type[ModelT],
-        handler: Callable[[ModelT], Any] | Callable[[ModelT, ToolContext[Any]], Any],
+        handler: Handler[ModelT],
         *,
         name: str | None = None,
         description: str | None = None,
@@ -131,7 +131,7 @@ class Tool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         name: str,
         description: str,
         parameters: dict[str, Any],
-        handler: Callable[[dict[str, Any]], Any] | Callable[[dict[str, Any], ToolContext[Any]], Any] | None = None,
+        handler: Handler[dict[str, Any]] | None = None,
         **traits: Unpack[ToolTraits],
     ) -> "Tool":
         """A tool whose arguments are described by a JSON Schema; the handler gets them as a dict.

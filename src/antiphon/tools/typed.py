@@ -54,6 +54,8 @@ class TypedArguments(Arguments):
         try:
             value = self._adapter.validate_json(text, strict=True, extra="forbid" if self._closed else None)
         except ValidationError as error:
+            if error.errors(include_url=False)[0]["type"] == "json_invalid":  # it is JSON: only its depth can be wrong
+                raise RecursionError(str(error)) from error
             problems.extend(told(error, given, self.parameters))
         except (AntiphonError, RecursionError):
             raise
@@ -62,8 +64,13 @@ class TypedArguments(Arguments):
                 f"the arguments could not be checked: {type(error).__name__}: {error}; call again with others"
             ) from error
         if self._confusable:
+            told_already = [problem.path for problem in problems]
             paths = dict.fromkeys(confused(self.parameters, given, self.parameters))
-            problems += [Problem(path, f"is not one of those listed, got {quoted(at(given, path))}") for path in paths]
+            problems += [
+                Problem(path, f"is not one of those listed, got {quoted(at(given, path))}")
+                for path in paths
+                if path not in told_already
+            ]
         return value, problems
 
 

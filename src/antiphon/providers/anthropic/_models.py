@@ -73,9 +73,9 @@ _EXCEPTIONS: dict[tuple[str, tuple[int, int]], Rules] = {
 }
 
 # "claude-opus-4-6", "claude-opus-4.6", "us.anthropic.claude-opus-4-6-v1", "claude-sonnet-4-20250514", "claude-sonnet-4@…"
-_NAMED = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>\d)(?:[-.](?P<minor>\d))?(?!\d)")
+_NAMED = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 # "claude-3-7-sonnet-20250219", "claude-2.1"
-_NUMBERED = re.compile(r"claude-(?P<major>\d)(?:[-.](?P<minor>\d))?(?!\d)")
+_NUMBERED = re.compile(r"claude-(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 
 
 def rules_for(model: str) -> Rules:

@@ -16,7 +16,7 @@ SEEN: Final = 500
 
 
 class Slot(IntEnum):
-    """Where a prompt's tokens are kept until the next prompt of its kind comes."""
+    """Where a prompt's tokens are kept until the next prompt of its kind comes. The engine needs as many slots."""
 
     CHOICE = 0
     ARGUMENTS = 1

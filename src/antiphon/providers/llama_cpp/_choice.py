@@ -10,8 +10,8 @@ from typing import Final
 
 from antiphon.providers.llama_cpp._asker import Asker
 from antiphon.providers.llama_cpp._prompts import NOTHING_ASKED, choice_prefix, choice_prompt
-from antiphon.providers.llama_cpp._shape import Parameter, Shape
-from antiphon.providers.llama_cpp._words import Word, mentioned, number_of, stems, words_of
+from antiphon.providers.llama_cpp._shape import Parameter, Shape, humanized
+from antiphon.providers.llama_cpp._words import STOP, Word, mentioned, number_of, stems, words_of
 
 __all__ = ["MOST_TOOLS", "Chooser", "nearest", "words_for"]
 
@@ -73,17 +73,21 @@ def nearest(shapes: Sequence[Shape], question: str) -> list[Shape]:
 def words_for(shapes: Sequence[Shape], question: str) -> dict[str, float]:
     """How much the question's words speak for each tool, in units of log probability.
 
-    A word that few tools know counts more; so do a choice that is named, and an address or path where one is taken. A
-    tool that needs more numbers than there are is out of the question.
+    A word that few tools know counts more; so do a word of the tool's name, a choice that is named, and an address or
+    path where one is taken. A tool that needs more numbers than there are is out of the question.
     """
     words = words_of(question)
     asked = stems(question)
     numbers = sum(number_of(word.text) is not None for word in words)
+    said = {word.lower for word in words} - STOP
+    names = {shape.name: set(humanized(shape.name).split()) for shape in shapes}
     found: dict[str, float] = {}
     for shape in shapes:
         weight = 0.0
         for word in asked & shape.vocabulary:
             weight += 0.8 * log(1 + len(shapes) / sum(word in other.vocabulary for other in shapes))
+        for word in said & names[shape.name]:
+            weight += 0.4 * log(1 + len(shapes) / sum(word in other for other in names.values()))
         weight += 1.5 * sum(bool(mentioned(parameter.choices, question)) for parameter in shape.parameters)
         weight += _shapes_of_words(words, shape.parameters)
         if sum(parameter.required and parameter.is_number for parameter in shape.parameters) > numbers:
@@ -93,6 +97,9 @@ def words_for(shapes: Sequence[Shape], question: str) -> dict[str, float]:
 
 
 def _shapes_of_words(words: Sequence[Word], parameters: Sequence[Parameter]) -> float:
+    """Whether the question has an address or a path for a tool that takes one, or lacks one that it needs."""
     if any(word.is_address for word in words):
         return 1.5 * any(parameter.is_address for parameter in parameters)
-    return 0.5 * (any(word.is_path for word in words) and any(parameter.is_path for parameter in parameters))
+    if any(word.is_path for word in words):
+        return 0.5 * any(parameter.is_path for parameter in parameters)
+    return -1.0 * any(parameter.is_path and parameter.required for parameter in parameters)

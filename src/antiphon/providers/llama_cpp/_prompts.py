@@ -115,9 +115,8 @@ Answer: Songs by Nina: Blue, Hello.
 
 """
 
+_OPENING: Final = "A conversation between a person and a friendly assistant. The assistant gives short answers."
 _TALK: Final = """\
-A conversation between a person and a friendly assistant. The assistant gives short answers.
-
 Person: What is your name?
 Assistant: I am a small language model that runs on this computer.
 
@@ -169,11 +168,15 @@ def answer_prompt(question: str, result: str) -> str:
     return f"{_ANSWERS}Question: {question}\nResult: {result}\nAnswer:"
 
 
-def talk_prompt(question: str, history: Iterable[tuple[str, str]], abilities: Sequence[str]) -> str:
-    """Goes on with what an assistant would say, in one line, after a blank. `abilities` are sentences of tools."""
+def talk_prompt(question: str, history: Iterable[tuple[str, str]], abilities: Sequence[str], instructions: str) -> str:
+    """Goes on with what an assistant would say, in one line, after a blank. `abilities` are sentences of tools.
+
+    Instructions stand behind the opening sentence; a base model takes at most a tone from them.
+    """
     can = ""
     if abilities:
         listed = "; ".join([ability[0].lower() + ability[1:] for ability in abilities])
         can = f"Person: What can you do?\nAssistant: I can do this: {listed}.\n\n"
     said = "".join([f"Person: {ask}\nAssistant: {answer}\n\n" for ask, answer in history])
-    return f"{_TALK}{can}{said}Person: {question}\nAssistant:"
+    told = f" {instructions}" if instructions else ""
+    return f"{_OPENING}{told}\n\n{_TALK}{can}{said}Person: {question}\nAssistant:"

@@ -132,7 +132,7 @@ def _kind(schema: dict[str, Any], choices: tuple[Any, ...]) -> Kind:
 
 
 def _sentence(description: str) -> str:
-    first = re.split(r"(?<=[^.])\.(?:\s|$)|\n", description.strip(), maxsplit=1)[0]
+    first = re.split(r"(?<=[^.])\.(?:\s|$)|;\s|\n", description.strip(), maxsplit=1)[0]
     return " ".join(first.split())[:LONGEST_SENTENCE].strip()
 
 

@@ -37,7 +37,7 @@ Door = Literal["handle_completions", "handle_chat_completions"]
 
 
 class EngineOptions(Struct, frozen=True):
-    """Which file, and how it is run. `context` is in tokens for each of `slots`, the prompts that are kept at once.
+    """Which file, and how it is run. `context` is in tokens; `slots` prompts at once share it, the oldest makes room.
 
     `chat_template` (Jinja) stands in for the file's own. `whole_window` keeps the cache of models with a sliding window
     whole, so that a prompt's beginning is found again.
@@ -256,9 +256,9 @@ def _load(options: EngineOptions) -> Any:
     llama: Any = xllamacpp
     params = llama.CommonParams()
     params.model.path = options.path
-    params.n_ctx = options.context * options.slots
+    params.n_ctx = options.context
     params.n_parallel = options.slots
-    params.kv_unified = False
+    params.kv_unified = True
     params.swa_full = options.whole_window
     params.n_batch = params.n_ubatch = BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads

@@ -28,6 +28,8 @@ REMEMBERED: Final = 3
 """How many earlier questions and answers small talk goes on from."""
 ANSWERED: Final = 200
 """Characters of an earlier answer that are looked at."""
+INSTRUCTED: Final = 200
+"""Characters of the instructions that small talk is led by."""
 LONGEST: Final = 96
 """Tokens of an answer in free words."""
 ABILITIES: Final = 8
@@ -45,6 +47,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     results: tuple[tuple[str, bool], ...] = ()
     history: tuple[tuple[str, str], ...] = ()
     tools: tuple[ToolSpec, ...] = ()
+    instructions: str = ""
     choice: str = "auto"
     limit: int | None = None
 
@@ -106,7 +109,8 @@ class SmallModel:
     async def _talk(self, asker: Asker, turn: Turn, question: str) -> AsyncGenerator[str, None]:
         earlier = [(ask[:ASKED], reply[:ANSWERED]) for ask, reply in turn.history[-REMEMBERED:]]
         abilities = _abilities(turn.tools) if _ABILITY & set(question.lower().rstrip("?!. ").split()) else []
-        prompt = talk_prompt(question, map(_in_lines, earlier), abilities)
+        instructions = " ".join(turn.instructions.split())[:INSTRUCTED]
+        prompt = talk_prompt(question, map(_in_lines, earlier), abilities, instructions)
         first = True
         limit = min(turn.limit or LONGEST, LONGEST)
         async with aclosing(asker.stream(prompt, Slot.WORDS, limit, stop=("\n",))) as pieces:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from antiphon.errors import UsageError
 
-__all__ = ["BUILT_IN", "Part", "Progress", "Weights", "assemble", "cache_folder", "licence_note"]
+__all__ = ["BUILT_IN", "Part", "Progress", "Weights", "assemble", "cache_folder", "licence_note", "require_weights"]
 
 Progress = Callable[[int, int], None]
 """Told `(bytes done, bytes in all)` after each block, in the thread that assembles."""
@@ -89,7 +89,7 @@ def assemble(weights: Weights = BUILT_IN, *, folder: Path | None = None, progres
     target = folder / f"{weights.sha256[:8]}-{weights.file}"
     if _size(target) == weights.size:
         return target
-    sources = [_locate(part) for part in weights.parts]
+    sources = require_weights(weights)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _sweep(folder, target.name)
@@ -101,6 +101,11 @@ def assemble(weights: Weights = BUILT_IN, *, folder: Path | None = None, progres
             f"set XDG_CACHE_HOME to a folder that can be written{room}"
         ) from error
     return target
+
+
+def require_weights(weights: Weights = BUILT_IN) -> list[Path]:
+    """Where the parts are. Raises `UsageError` when one is not installed, or has not the size that it should have."""
+    return [_locate(part) for part in weights.parts]
 
 
 def licence_note(weights: Weights = BUILT_IN, *, folder: Path | None = None) -> str | None:

@@ -36,8 +36,9 @@ class Calls:
     """Routes the fragments of one reply.
 
     A fragment goes on with the call of its id; without one, of its index; without either, of its place among several
-    in one delta, else the call that is open. A new id opens a new call, also under an index that is taken; an empty id
-    is none. `key` orders the calls of the message: it is the index where the server gives one that is free.
+    in one delta, else the call that is open. A new id opens a new call, also under an index that is taken, unless it
+    comes without a name while the call before is not whole; an empty id is none. `key` orders the calls of the message:
+    it is the index where the server gives one that is free.
 
     A name that comes again is not added. It may come in pieces as long as no arguments field came: then the pieces are
     added, or the longer text taken if each piece repeats the former; so the first chunk of a call waits for the
@@ -147,16 +148,14 @@ class Calls:
 
     def _find_by_id(self, fragment: Fragment, name: str, at_index: _Call | None) -> _Call | None:
         index = fragment.index
-        if at_index is not None:
-            if at_index.id == fragment.id:
-                return at_index
-            if not at_index.id and name in {"", at_index.name}:
-                return at_index  # the id comes late
+        if at_index is not None and (at_index.id == fragment.id or (not at_index.id and name == at_index.name)):
+            return at_index
         known = self._by_id.get(fragment.id or "")
-        if known is not None and (index is None or known.index is None or known.index == index):
-            return known
-        if known is None and index is None and not name and self._calls and not self._calls[-1].id:
-            return self._calls[-1]  # as above
+        if known is not None:
+            return known if index is None or known.index is None or known.index == index else None
+        current = self._calls[-1] if index is None and self._calls else at_index
+        if current is not None and not name and not (current.id and current.is_whole()):
+            return current  # the id comes late, or the server makes up a new one for every fragment
         return None
 
 

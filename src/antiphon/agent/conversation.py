@@ -1,0 +1,326 @@
+"""An agent that remembers: a transcript, two queues, one run at a time, settings that may change between runs."""
+
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
+
+import anyio
+from msgspec.structs import replace
+
+from antiphon.agent.inbox import Inbox, Mode
+from antiphon.agent.options import RunOptions
+from antiphon.agent.prompt import Prompt, as_messages
+from antiphon.agent.run import Run
+from antiphon.agent.view import View
+from antiphon.errors import UsageError
+from antiphon.loop.session import forbid_inside
+from antiphon.loop.state import Decision
+from antiphon.loop.telling import Listener
+from antiphon.types.content import ToolCall, Unknown
+from antiphon.types.events import Queue, Status
+from antiphon.types.history import History
+from antiphon.types.messages import AssistantMessage, Message
+from antiphon.types.result import RunResult
+from antiphon.types.transcript import repair
+
+__all__ = ["Conversation"]
+
+
+class Definition(Protocol):
+    """What a conversation needs of an agent."""
+
+    def run(self, input: Any = None, /, **options: Any) -> Run[Any]: ...  # noqa: A002 - the agent's word
+    def but(self, **changes: Any) -> Self: ...
+
+
+AgentT = TypeVar("AgentT", bound=Definition)
+
+
+class Conversation(Generic[AgentT]):
+    """A chat with an agent.
+
+    Settings belong to the agent: `configure` puts another frozen agent in place, which the next run uses; a run that
+    goes on keeps the one it began with. Only the modes of the queues are read live. All of it may be called from
+    listeners, hooks, tools and other tasks of the same loop; from another thread, through `loop.call_soon_threadsafe`.
+    """
+
+    def __init__(
+        self,
+        agent: AgentT,
+        *,
+        messages: Sequence[Message] = (),
+        deps: Any = None,
+        session_id: str | None = None,
+    ) -> None:
+        self._agent = agent
+        self._messages = History.of(repair(messages)[0]) if len(messages) else History()
+        self._inbox = Inbox()
+        self._listeners: dict[object, Listener] = {}
+        self._run: Run[Any] | None = None
+        self._idle = anyio.Event()
+        self._idle.set()
+        self._paused: RunResult[Any] | None = None
+        self._view = View(self._messages)
+        self.deps = deps
+        self.session_id = session_id
+
+    # What can be seen
+
+    @property
+    def agent(self) -> AgentT:
+        """The definition that the next run uses."""
+        return self._agent
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The transcript of this moment."""
+        return self._run.messages if self._run is not None else self._messages
+
+    @property
+    def running(self) -> bool:
+        """Whether a run goes on; false only when all of its clean-up is done."""
+        return self._run is not None
+
+    @property
+    def paused(self) -> bool:
+        """Whether calls wait for decisions: `resume(decisions=…)` goes on."""
+        return self._paused is not None
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for a decision."""
+        if self._run is not None:
+            return self._run.pending
+        return self._paused.pending if self._paused is not None else ()
+
+    @property
+    def streaming(self) -> bool:
+        """Whether a run goes on, as its events told so far."""
+        return self._view.streaming
+
+    @property
+    def partial(self) -> AssistantMessage | None:
+        """The reply so far, while one is streamed."""
+        return self._view.partial
+
+    @property
+    def running_calls(self) -> frozenset[str]:
+        """The ids of the calls whose bodies run."""
+        return frozenset(self._view.running_calls)
+
+    @property
+    def status(self) -> Status | None:
+        """How the last run ended."""
+        return self._view.status
+
+    @property
+    def error(self) -> str | None:
+        """The sentence of the last run's failure, until the next run begins."""
+        return self._view.error
+
+    def queued(self, queue: Queue) -> tuple[Message, ...]:
+        """The messages that wait in a queue."""
+        return self._run.queued(queue) if self._run is not None else self._inbox.peek(queue)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every event of every run from now on; a run waits for async listeners."""
+        key = object()
+        self._listeners[key] = listener
+        ends = [self._run.subscribe(listener)] if self._run is not None else []
+
+        def unsubscribe() -> None:
+            self._listeners.pop(key, None)
+            for end in ends:
+                end()
+
+        return unsubscribe
+
+    # Talking
+
+    async def prompt(self, prompt: Prompt, **options: Unpack[RunOptions[Any]]) -> RunResult[str]:
+        """Say something and wait for the end of the run. Raises `RunError` when it fails; the transcript holds it."""
+        async with self._running(self._make(prompt, options)) as run:
+            return await run
+
+    async def resume(self, **options: Unpack[RunOptions[Any]]) -> RunResult[str]:
+        """Go on: with `decisions=` while calls wait, else from the transcript, a failed last reply left out."""
+        async with self._running(self._make(None, options)) as run:
+            return await run
+
+    @asynccontextmanager
+    async def live(self, prompt: Prompt | None = None, **options: Unpack[RunOptions[Any]]) -> AsyncGenerator[Run[str]]:
+        """Say something (or go on) and watch: `async with chat.live("…") as run: async for event in run: …`.
+
+        Leaving the block ends the run; the transcript then has what was said until then.
+        """
+        async with self._running(self._make(prompt, options)) as run, run:
+            yield run
+
+    def steer(self, message: str | Message) -> str:
+        """Say something before the next request, in this run or the next. Returns the message's id."""
+        return self._queue(message, "steering")
+
+    def follow_up(self, message: str | Message) -> str:
+        """Say something when nothing else is left to do, in this run or the next. Returns the message's id."""
+        return self._queue(message, "follow_up")
+
+    def clear_queue(self, queue: Queue) -> tuple[Message, ...]:
+        """Empty a queue; what waited in it is handed back."""
+        return self._run.clear_queue(queue) if self._run is not None else self._inbox.clear(queue)
+
+    def decide(self, decisions: Mapping[str, Decision]) -> None:
+        """Decide on calls of the run that goes on; a paused one goes on with `resume(decisions=…)`."""
+        if self._run is None:
+            raise UsageError("no run goes on: give the decisions to resume(decisions=…)")
+        self._run.decide(decisions)
+
+    def abort(self, reason: str | None = None) -> None:
+        """End the run that goes on; queued messages stay for the next."""
+        if self._run is not None:
+            self._run.stop(reason)
+
+    async def wait_for_idle(self) -> None:
+        """Wait until no run goes on and all of its clean-up is done."""
+        self._forbid_inside("wait_for_idle")
+        await self._idle.wait()
+
+    # Changing
+
+    def configure(self, **changes: Any) -> None:
+        """Put another agent in place, the same but for these fields (see `Agent.but`). The next run uses it."""
+        self._agent = self._agent.but(**changes)
+
+    def use_agent(self, agent: AgentT) -> None:
+        """Put a whole other agent in place. The next run uses it."""
+        self._agent = agent
+
+    @property
+    def steering_mode(self) -> Mode:
+        return self._inbox.modes["steering"]
+
+    @steering_mode.setter
+    def steering_mode(self, mode: Mode) -> None:
+        self._set_mode("steering", mode)
+
+    @property
+    def follow_up_mode(self) -> Mode:
+        return self._inbox.modes["follow_up"]
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: Mode) -> None:
+        self._set_mode("follow_up", mode)
+
+    def replace_messages(self, messages: Sequence[Message]) -> None:
+        """Put another transcript in place, repaired if it is not valid. Raises `UsageError` while a run goes on."""
+        self._must_rest("the transcript cannot be replaced")
+        self._messages = History(repair(messages)[0])
+        self._view = View(self._messages)
+
+    def append_message(self, message: Message) -> None:
+        """Add a message at the end, without asking the model. Raises `UsageError` while a run goes on."""
+        self._must_rest("no message can be appended")
+        self.replace_messages((*self._messages, message))
+
+    def clear_messages(self) -> None:
+        """Forget the transcript. Raises `UsageError` while a run goes on."""
+        self.replace_messages(())
+
+    async def reset(self) -> None:
+        """Begin anew: end the run that goes on, then forget transcript, queues, pause and error. Settings stay."""
+        self._forbid_inside("reset")
+        self.abort("reset")
+        await self._idle.wait()
+        self._paused = None
+        self.clear_messages()
+        self._inbox.clear("steering")
+        self._inbox.clear("follow_up")
+
+    # Inside
+
+    def _make(self, prompt: Prompt | None, options: RunOptions[Any]) -> Run[Any]:
+        """The next run. Raises `UsageError`, with the way out, when there can be none now."""
+        if self._run is not None:
+            raise UsageError("a run goes on: steer() or follow_up() adds to it, abort() and wait_for_idle() end it")
+        given: dict[str, Any] = {"deps": self.deps, "session_id": self.session_id, **self._queues(), **options}
+        for name in ("messages", "resume"):
+            if name in given:
+                raise UsageError(f"a conversation has its own transcript: leave {name}= out, or replace_messages()")
+        if self._paused is not None:
+            if prompt is not None:
+                waiting = ", ".join(repr(call.id) for call in self._paused.pending)
+                raise UsageError(
+                    f"calls wait for decisions ({waiting}): resume(decisions=…), with all denied if need be"
+                )
+            return self._agent.run(resume=self._paused.state, **given)
+        if options.get("decisions"):
+            raise UsageError("no call waits for a decision: resume() without decisions goes on")
+        return self._agent.run(prompt, messages=self._messages, **given)
+
+    def _queues(self) -> dict[str, Any]:
+        modes = self._inbox.modes
+        return {
+            "steering": self._inbox.peek("steering"),
+            "follow_ups": self._inbox.peek("follow_up"),
+            "steering_mode": modes["steering"],
+            "follow_up_mode": modes["follow_up"],
+        }
+
+    @asynccontextmanager
+    async def _running(self, run: Run[Any]) -> AsyncGenerator[Run[Any]]:
+        """The run as the one that goes on, from its start to the end of its clean-up."""
+        self._run, self._idle = run, anyio.Event()
+        self._inbox.clear("steering")
+        self._inbox.clear("follow_up")
+        run.subscribe(self._view.apply)
+        for listener in self._listeners.values():
+            run.subscribe(listener)
+        try:
+            yield run
+        finally:
+            self._take_over(run)
+            self._run = None
+            self._idle.set()
+
+    def _take_over(self, run: Run[Any]) -> None:
+        """What the run leaves behind becomes the conversation's."""
+        steering, follow_ups = run.queued("steering"), run.queued("follow_up")
+        if run.ended:
+            result = run.result
+            self._messages = History.of(result.messages)
+            self._paused = result if result.status == "paused" else None
+            if self._paused is not None:
+                return
+        self._inbox.put_back(steering, "steering")
+        self._inbox.put_back(follow_ups, "follow_up")
+
+    def _queue(self, message: str | Message, queue: Queue) -> str:
+        if self._run is not None and self._run.accepting:
+            return self._run.steer(message) if queue == "steering" else self._run.follow_up(message)
+        stamped = stamp(as_messages(message)[0])
+        self._inbox.add(stamped, queue)
+        return getattr(stamped, "id", "")
+
+    def _set_mode(self, queue: Queue, mode: Mode) -> None:
+        self._inbox.modes[queue] = mode
+        if self._run is not None:
+            self._run.set_mode(queue, mode)
+
+    def _must_rest(self, what: str) -> None:
+        if self._run is not None:
+            raise UsageError(f"{what} while a run goes on: abort() and wait_for_idle() first")
+        if self._paused is not None:
+            raise UsageError(f"{what} while calls wait for decisions: resume(decisions=…) or reset() first")
+
+    def _forbid_inside(self, what: str) -> None:
+        if self._run is not None:
+            forbid_inside(self._run.run_id, what)
+
+
+def stamp(message: Message) -> Message:
+    """A queued message has its id and its time from the moment it was said."""
+    if isinstance(message, Unknown) or (message.id and message.created_at is not None):
+        return message
+    at = time.time() if message.created_at is None else message.created_at
+    return replace(message, id=message.id or uuid.uuid4().hex, created_at=at)
