@@ -96,7 +96,7 @@ GOOD: list[tuple[Any, Any, Any]] = [
     (Literal["a", "b"], "b", "b"),
     (Literal[1, 2], 2.0, 2),
     (Literal[True], True, True),
-    (Literal[1, "a"] | bool, True, True),
+    (bool | Literal[1, "a"], True, True),
     (Literal["a"] | Level, 1, Level.LOW),
     (tuple[Literal[1], dict[str, Any]], [1, {"a": True}], (1, {"a": True})),
     (Colour, "red", Colour.RED),

@@ -22,9 +22,13 @@ def key_of(provider: Provider, environ: Mapping[str, str]) -> str | None:
 
 
 def address_of(provider: Provider, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """The variable that holds another address than the usual one, and what it says."""
+    """The variable that holds another address than the usual one, and the base URL that it means."""
     for name in provider.addresses:
-        if value := environ.get(name, "").strip().rstrip("/"):
+        value = environ.get(name, "").strip().rstrip("/")
+        if value and name == "OLLAMA_HOST":  # "host:port", as the server itself reads it
+            value = value if "://" in value else f"http://{value}"
+            value = value.replace("//0.0.0.0", "//127.0.0.1") + "/v1"
+        if value:
             return name, value
     return None
 

@@ -172,7 +172,8 @@ def changed_result(session: Session, call: ToolCall, result: ToolResultMessage, 
         shaped = shaped_value(session, call, ToolResult(change.content, result.details))
         result = replace(result, parts=shaped.parts, details=shaped.details)
     if change.details is not UNSET:
-        result = replace(result, details=change.details)
+        shaped = shaped_value(session, call, ToolResult(None, change.details))
+        result = replace(result, details=shaped.details)
     if change.is_error is not UNSET:
         is_error = bool(change.is_error)
         outcome: Outcome = ("error" if result.outcome == "ok" else result.outcome) if is_error else "ok"

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from antiphon.providers.anthropic._json import dumps, whole_characters
+from antiphon.providers.anthropic._json import dumps, mended, whole_characters
 
 __all__ = ["Change", "Event", "lenient", "name_in", "object_in", "text_in"]
 
@@ -52,7 +52,7 @@ def lenient(event: dict[str, Any], name: str) -> Event:
         content_block=object_in(event.get("content_block")),
         # A server that does not stream answers with the message itself.
         message=event if kind == "message" and "content" in event else object_in(message),
-        usage=object_in(event.get("usage")),
+        usage=object_in(mended(event.get("usage"))),
         error=event.get("error"),
     )
 
@@ -83,7 +83,7 @@ def _change(delta: dict[str, Any]) -> Change:
         thinking=text_in(delta.get("thinking")),
         signature=text_in(delta.get("signature")),
         stop_reason=text_in(delta.get("stop_reason")),
-        stop_details=object_in(delta.get("stop_details")),
+        stop_details=object_in(mended(delta.get("stop_details"))),
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from antiphon.errors import UsageError
 
-__all__ = ["dumps", "whole_characters"]
+__all__ = ["dumps", "mended", "whole_characters"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -20,7 +20,7 @@ def dumps(value: Any) -> bytes:
         try:
             return _encode(value)
         except UnicodeEncodeError:
-            return _encode(_mended(value))
+            return _encode(mended(value))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(
             f"the request holds what JSON cannot say: {error}; look at extra_body and the schemas"
@@ -32,12 +32,13 @@ def whole_characters(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _mended(value: Any) -> Any:
+def mended(value: Any) -> Any:
+    """`value` with whole characters alone, in names and texts, at any depth."""
     if isinstance(value, str):
         return whole_characters(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
-        return {_mended(name): _mended(item) for name, item in items}
+        return {mended(name): mended(item) for name, item in items}
     if isinstance(value, list | tuple):
-        return [_mended(item) for item in cast("list[Any]", value)]
+        return [mended(item) for item in cast("list[Any]", value)]
     return value

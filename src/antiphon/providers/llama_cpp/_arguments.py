@@ -7,8 +7,8 @@ words give a cue. What nobody can know is not guessed: an optional parameter is 
 
 import json
 import re
-from collections.abc import Collection, Sequence
-from itertools import pairwise, permutations
+from collections.abc import Sequence
+from itertools import permutations
 from typing import Any, Final
 
 from antiphon.providers.llama_cpp._asker import Asker, Slot
@@ -18,6 +18,7 @@ from antiphon.providers.llama_cpp._shape import Parameter, Shape
 from antiphon.providers.llama_cpp._words import (
     DETERMINERS,
     STOP,
+    Word,
     mentioned,
     number_of,
     quoted,
@@ -31,8 +32,8 @@ __all__ = ["Arguments"]
 
 LONGEST_VALUE: Final = 96
 """Tokens of one value."""
-_PLACES: Final = word_set("in inside under of from within")
-_CUES: Final = _PLACES | word_set("at for on by with as named called between before after since until")
+_PLACES: Final = word_set("in inside under from within")
+_CUES: Final = _PLACES | word_set("of at for on by with as named called between before after since until")
 _ANY_PLACE: Final = word_set(
     "code codebase project repo repository everything files file folder directory this it there here"
 )
@@ -42,6 +43,19 @@ _PROSE: Final = frozenset(
 )
 _ORIGINS: Final = re.compile(r"(?:from|old|source|src|origin|base|start)(?:_|$|[A-Z])")
 _TARGETS: Final = re.compile(r"(?:to|new|target|dest\w*|end)(?:_|$|[A-Z])")
+_MARKS: Final = word_set("that know saying")
+_COMMANDS: Final = word_set(
+    """add ask assign book bring buy call change check close compute convert copy count create delete do fetch file find get
+    give google grep inform install keep let list look make move note open order pause phone play print put read remember
+    remind remove rename reserve ring roll run save say schedule search send set show start stop switch take tell throw
+    track translate turn update use work write"""
+)
+_OPERATIONS: Final = {
+    "+": word_set("plus add added sum total together"),
+    "-": word_set("minus subtract subtracted less difference"),
+    "*": word_set("times multiply multiplied product"),
+    "/": word_set("divide divided over quotient"),
+}
 _SUM: Final = re.compile(r"[-+*/^%().\d\s]*\d[-+*/^%().\d\s]*")
 
 
@@ -95,6 +109,7 @@ class Arguments:
             ]
             if not fits and parameter.is_path and not parameter.required:
                 fits = [i for i in sorted(self._free) if self._is_place(i)]
+                fits = fits if len(self._telling()) > len(self._needing_words()) else []
             if fits:
                 self._set(parameter, self._words[fits[0]].text)
 
@@ -112,6 +127,11 @@ class Arguments:
             before.pop()
         return bool(before) and before[-1] in cues
 
+    def _needing_words(self) -> list[Parameter]:
+        """The required texts that are still open."""
+        texts = [each for each in self._shape.parameters if each.required and each.kind == "text"]
+        return [each for each in texts if each.name not in self.values]
+
     async def _take_numbers(self, order: Sequence[Parameter]) -> None:
         """Numbers go to the parameter whose name stands beside them, else in the order of the words."""
         found = [(i, value) for i in sorted(self._free) if (value := number_of(self._words[i].text)) is not None]
@@ -123,7 +143,7 @@ class Arguments:
                 self._set_number(parameter, *beside[0])
         for parameter in [parameter for parameter in takers if parameter.name not in self.values]:
             fits = [pair for pair in found if self._fits(parameter, pair[1])]
-            if fits and (parameter.required or not self._is_needed_as_text(order)):
+            if fits and (parameter.required or not self._is_needed_as_text()):
                 found.remove(fits[0])
                 self._set_number(parameter, *fits[0])
             elif parameter.required:
@@ -136,11 +156,9 @@ class Arguments:
         near = [self._words[i].text for i in (at - 1, at + 1) if 0 <= i < len(self._words)]
         return bool(stems(parameter.name) & stems(*near))
 
-    def _is_needed_as_text(self, order: Sequence[Parameter]) -> bool:
+    def _is_needed_as_text(self) -> bool:
         """Whether a required text is open for which the question has nothing but numbers."""
-        if not any(parameter.required and parameter.kind == "text" for parameter in self._open(order)):
-            return False
-        return all(number_of(self._words[i].text) is not None for i in self._telling())
+        return bool(self._needing_words()) and all(number_of(self._words[i].text) is not None for i in self._telling())
 
     def _telling(self) -> list[int]:
         """The free words that are neither empty nor the tool's own."""
@@ -172,25 +190,53 @@ class Arguments:
             if clause := self._reported(parameter):
                 self._set(parameter, clause)
                 return
-            everything = range(len(self._words))
-            grammar = self._spans(self._part(parameter)) or self._spans(everything, within=everything)
+            grammar = self._grammar(parameter)
             if grammar is None:
                 self._set(parameter, self._question.strip())
             else:
                 await self._ask(parameter, grammar)
         elif not parameter.is_path:
             starts = {i for i in self._telling() if self._is_cue(i)}
-            if grammar := self._spans(starts, within=self._free):
+            grammar = spans(self._question, self._words, self._free, starts)
+            if grammar is not None:
                 await self._ask(parameter, grammar)
 
+    def _grammar(self, parameter: Parameter) -> str | None:
+        """What the text may be: free words that begin and end with no word of the tool's own, else whatever there is."""
+        part = self._part(parameter)
+        own = {i for i in part if stems(self._words[i].text) & self._shape.vocabulary}
+        command = {0} if self._words and self._words[0].lower in _COMMANDS else set[int]()
+        everything = range(len(self._words))
+        for free, edges in (
+            (part, part - own - command),
+            (part, part - command),
+            (part, part),
+            (everything, everything),
+        ):
+            if grammar := spans(self._question, self._words, free, edges):
+                return grammar
+        return None
+
     def _reported(self, parameter: Parameter) -> str | None:
-        """What is told after `that`, to the end of its sentence, for a parameter that takes prose."""
+        """What is told after `that` or a colon, to the end of its sentence, for a parameter that takes prose.
+
+        What belongs to other parameters at its end is left out.
+        """
         if not parameter.vocabulary & _PROSE:
             return None
-        for before, word in pairwise(self._words):
-            if before.lower == "that" and before.start > 0:
-                return re.split(r"[.?!;](?:\s|$)|\n", self._question[word.start :], maxsplit=1)[0].strip()
-        return None
+        opened = [i + 1 for i, word in enumerate(self._words[:-1]) if self._opens_clause(i, word)]
+        if not opened:
+            return None
+        words = self._words[opened[0] :]
+        end = words[0].start + len(re.split(r"[.?!;](?:\s|$)|\n", self._question[words[0].start :], maxsplit=1)[0])
+        others = set[str]().union(*[each.vocabulary for each in self._shape.parameters if each is not parameter])
+        inside = [(i, word) for i, word in enumerate(words, opened[0]) if word.end <= end]
+        while len(inside) > 1 and (inside[-1][0] not in self._free or stem(inside[-1][1].text) in others):
+            inside.pop()
+        return self._question[words[0].start : inside[-1][1].end] if inside else None
+
+    def _opens_clause(self, at: int, word: Word) -> bool:
+        return self._question[word.end :][:1] == ":" or (at > 0 and word.lower in _MARKS)
 
     def _part(self, parameter: Parameter) -> set[int]:
         """The free words that a required text may be made of.
@@ -205,7 +251,7 @@ class Arguments:
                 return before
             if _TARGETS.match(parameter.name) and before and after:
                 return after
-        if [each for each in texts if each.name not in self.values] == [parameter]:
+        if self._needing_words() == [parameter]:
             colon = next((i for i, word in enumerate(self._words) if self._question[word.end :][:1] == ":"), None)
             after = {i for i in self._free if colon is not None and i > colon}
             return after or self._free
@@ -223,9 +269,6 @@ class Arguments:
         marked = at > 0 and (word.text[:1].isupper() or any(char.isdigit() for char in word.text))
         return marked or self._follows(at, _CUES)
 
-    def _spans(self, starts: Collection[int], *, within: Collection[int] | None = None) -> str | None:
-        return spans(self._question, self._words, starts if within is None else within, starts.__contains__)
-
     async def _formula(self) -> str | None:
         """The expression that stands in the question, or the one that its words mean."""
         written = max(_SUM.findall(self._question), key=len, default="").strip().rstrip(".").strip()
@@ -237,7 +280,10 @@ class Arguments:
         orders = permutations(numbers) if len(numbers) <= 3 else [numbers]
         ways = [" op ".join([literal(json.dumps(value)) for value in order]) for order in orders]
         percent = ' (" / 100" | "")' if re.search("percent|%", self._question) else ""
-        grammar = f'root ::= " " ({" | ".join(ways)}){percent} "\\n"\nop ::= " + " | " - " | " * " | " / "'
+        said = {word.lower for word in self._words}
+        signs = [sign for sign, names in _OPERATIONS.items() if names & said] or list(_OPERATIONS)
+        operations = " | ".join([literal(f" {sign} ") for sign in signs])
+        grammar = f'root ::= " " ({" | ".join(ways)}){percent} "\\n"\nop ::= {operations}'
         return (await self._asker.text(formula_prompt(self._question), Slot.WORDS, 48, grammar=grammar)).strip()
 
     async def _ask(self, parameter: Parameter, grammar: str) -> None:

@@ -90,10 +90,29 @@ def words_for(shapes: Sequence[Shape], question: str) -> dict[str, float]:
             weight += 0.4 * log(1 + len(shapes) / sum(word in other for other in names.values()))
         weight += 1.5 * sum(bool(mentioned(parameter.choices, question)) for parameter in shape.parameters)
         weight += _shapes_of_words(words, shape.parameters)
-        if sum(parameter.required and parameter.is_number for parameter in shape.parameters) > numbers:
-            weight -= 3.0
+        weight -= _lacks(shape, question, words, numbers)
         found[shape.name] = weight
     return found
+
+
+def _lacks(shape: Shape, question: str, words: Sequence[Word], numbers: int) -> float:
+    """What speaks against a tool: required numbers, choices and texts for which the question has nothing."""
+    required = [parameter for parameter in shape.parameters if parameter.required]
+    lacking = 0.0
+    if sum(parameter.is_number for parameter in required) > numbers:
+        lacking += 3.0
+    if any(parameter.kind == "choice" and not mentioned(parameter.choices, question) for parameter in required):
+        lacking += 1.0
+    paths = any(parameter.is_path or parameter.is_address for parameter in shape.parameters)
+    telling = [
+        word
+        for word in words
+        if word.lower not in STOP and not stems(word.text) <= shape.vocabulary and not (paths and word.is_path)
+    ]
+    texts = [each for each in required if each.kind == "text" and not (each.is_path or each.is_address)]
+    if len(texts) > len(telling):
+        lacking += 1.5
+    return lacking
 
 
 def _shapes_of_words(words: Sequence[Word], parameters: Sequence[Parameter]) -> float:

@@ -6,11 +6,11 @@ number that stands in it, or one of the schema's own choices.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from antiphon.providers.llama_cpp._shape import bare_schema
-from antiphon.providers.llama_cpp._words import DETERMINERS, Word, number_of, word_set
+from antiphon.providers.llama_cpp._words import DETERMINERS, STOP, Word, number_of, word_set
 
 __all__ = ["MOST_WORDS", "any_json", "literal", "one_of", "span_rules", "spans"]
 
@@ -18,8 +18,7 @@ MOST_WORDS: Final = 80
 """How many words of a question can be copied from: each is a rule of the grammar."""
 
 _LINKS: Final = DETERMINERS | word_set("of in on at to for from by with and or please my our your")
-_NO_START: Final = _LINKS | word_set("""is are was were be do does did can could will would that what what's who who's where where's which when why
-    how""")
+_NO_START: Final = _LINKS | STOP | word_set("that say")
 _NO_END: Final = _LINKS | word_set("which what is are")
 _BREAKS: Final = re.compile(r"[:?!;\n]")
 _DEPTH: Final = 4
@@ -36,16 +35,19 @@ def one_of(values: Iterable[Any]) -> str:
     return "root ::= " + " | ".join([literal(_json(value)) for value in values])
 
 
-def spans(text: str, words: Sequence[Word], free: Collection[int], may_start: Callable[[int], bool]) -> str | None:
-    """A grammar for a JSON string that copies neighbouring free words; `None` when there is none to copy."""
-    rules, starts = span_rules(text, words, free, may_start)
+def spans(text: str, words: Sequence[Word], free: Collection[int], edges: Collection[int]) -> str | None:
+    """A grammar for a JSON string that copies neighbouring free words; `None` when there is none to copy.
+
+    The copy begins and ends with one of the words `edges`.
+    """
+    rules, starts = span_rules(text, words, free, edges)
     if not starts:
         return None
     return "\n".join([f'root ::= "\\"" ({" | ".join(starts)})', *rules])
 
 
 def span_rules(
-    text: str, words: Sequence[Word], free: Collection[int], may_start: Callable[[int], bool]
+    text: str, words: Sequence[Word], free: Collection[int], edges: Collection[int]
 ) -> tuple[list[str], list[str]]:
     """Rules, one for each word that can be copied, and the names of those that a copy may begin with.
 
@@ -57,7 +59,7 @@ def span_rules(
         if i not in free:
             continue
         ways: list[str] = []
-        if words[i].lower not in _NO_END:
+        if i in edges and words[i].lower not in _NO_END:
             ways.append('"\\""')
         if i + 1 in rules:
             between = text[words[i].end : words[i + 1].start]
@@ -65,13 +67,18 @@ def span_rules(
                 ways.append(f"{literal(_inner(between))} w{i + 1}")
         if ways:
             rules[i] = f"w{i} ::= {literal(_inner(words[i].text))} ({' | '.join(ways)})"
-    starts = [f"w{i}" for i in sorted(rules) if words[i].lower not in _NO_START and may_start(i)]
+    starts = [f"w{i}" for i in sorted(rules) if i in edges and not _is_weak(words[i])]
     return list(rules.values()), starts
+
+
+def _is_weak(word: Word) -> bool:
+    """Whether no copy begins with it: a word that says nothing, unless a capital inside a sentence makes it a name."""
+    return word.lower in _NO_START and not (word.start > 0 and word.text[:1].isupper() and len(word.text) > 1)
 
 
 def any_json(schema: dict[str, Any], definitions: dict[str, Any], text: str, words: Sequence[Word]) -> str:
     """A grammar for arrays and objects: their shape from the schema, the values in them from the text."""
-    rules, starts = span_rules(text, words, range(len(words)), lambda _: True)
+    rules, starts = span_rules(text, words, range(len(words)), range(len(words)))
     text_rule = f'"\\"" ({" | ".join(starts)})' if starts else '"\\"\\""'
     numbers = [value for word in words if (value := number_of(word.text)) is not None]
     atoms = _Atoms(text_rule, numbers, definitions)

@@ -43,7 +43,9 @@ class Report:
         counts = chunk.usage or _object((chunk.x_groq or {}).get("usage"))
         if not counts:
             return None
-        self._counts |= {name: value for name, value in counts.items() if value is not None}
+        if self._counts:  # told before, in part or in full: what is said now counts
+            counts = self._counts | {name: value for name, value in counts.items() if value is not None}
+        self._counts = counts
         return self._usage()
 
     def rest(self) -> Usage | None:
@@ -59,25 +61,28 @@ class Report:
 
 def usage_of(reported: dict[str, Any], more: dict[str, Any]) -> Usage:
     """The report as a `Usage`; what has no field there is in `extra`, together with `more`."""
-    read = _object(reported.get("prompt_tokens_details")) or _object(reported.get("input_tokens_details"))
-    written = _object(reported.get("completion_tokens_details")) or _object(reported.get("output_tokens_details"))
-    extra = {name: value for name, value in reported.items() if name not in _TAKEN and _says_more(value)} | more
+    said = reported.get
+    read = _object(said("prompt_tokens_details") or said("input_tokens_details"))
+    written = _object(said("completion_tokens_details") or said("output_tokens_details"))
+    extra = {name: value for name, value in reported.items() if name not in _TAKEN and _says_more(value)}
+    if more:
+        extra |= more
     return Usage(
-        input=_first(reported, "prompt_tokens", "input_tokens") or 0,
-        output=_first(reported, "completion_tokens", "output_tokens") or 0,
-        total=_first(reported, "total_tokens"),
-        cache_read=_either(_first(read, "cached_tokens"), _first(reported, "prompt_cache_hit_tokens", "cached_tokens")),
-        cache_write=_first(read, "cache_write_tokens", "cache_creation_tokens"),
-        reasoning=_either(_first(written, "reasoning_tokens"), _first(reported, "reasoning_tokens")),
-        duration=_number(reported.get("total_time")),
-        cost=_number(reported.get("cost")),
+        input=_first(said("prompt_tokens"), said("input_tokens")) or 0,
+        output=_first(said("completion_tokens"), said("output_tokens")) or 0,
+        total=_first(said("total_tokens")),
+        cache_read=_first(read.get("cached_tokens"), said("prompt_cache_hit_tokens"), said("cached_tokens")),
+        cache_write=_first(read.get("cache_write_tokens"), read.get("cache_creation_tokens")),
+        reasoning=_first(written.get("reasoning_tokens"), said("reasoning_tokens")),
+        duration=_number(said("total_time")),
+        cost=_number(said("cost")),
         extra=extra or None,
     )
 
 
 def _counts_of(timings: dict[str, Any]) -> dict[str, Any]:
     """llama.cpp's timings as counts (tools/server/README.md, "timings"); none if there are none."""
-    read, cached, written = (_first(timings, name) for name in ("prompt_n", "cache_n", "predicted_n"))
+    read, cached, written = (_first(timings.get(name)) for name in ("prompt_n", "cache_n", "predicted_n"))
     if read is None or written is None:
         return {}
     counts: dict[str, Any] = {"prompt_tokens": read + (cached or 0), "completion_tokens": written}
@@ -88,21 +93,20 @@ def _says_more(value: Any) -> bool:
     """Whether a field of the report is worth keeping: not a detail of which all is in fields of its own."""
     if isinstance(value, dict):
         details = cast("dict[str, Any]", value)
-        return any(item is not None for name, item in details.items() if name not in _TAKEN_DETAILS)
+        return not details.keys() <= _TAKEN_DETAILS
     return value is not None
 
 
-def _first(report: dict[str, Any], *names: str) -> int | None:
+def _first(*values: Any) -> int | None:
     """The first of these that is a count."""
-    for name in names:
-        number = _number(report.get(name))
-        if number is not None:
+    for value in values:
+        if value is None:
+            continue
+        if type(value) is int and value >= 0:
+            return value
+        if (number := _number(value)) is not None:
             return int(number)
     return None
-
-
-def _either(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one
 
 
 def _number(value: Any) -> float | None:

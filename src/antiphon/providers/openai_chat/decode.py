@@ -228,6 +228,9 @@ class ChatDecoder:
 
     def _feed_odd(self, payload: bytes, event: str) -> list[Delta]:
         """What is no plain chunk: the end, an error, JSON that only a patient reader takes, or no JSON at all."""
+        if payload == b"[DONE]":
+            self.done = True
+            return []
         text = payload.decode(errors="replace").strip()
         while text.startswith("data:"):  # a gateway that frames what is framed already
             text = text[5:].strip()

@@ -41,9 +41,9 @@ def _count(report: dict[str, Any], name: str) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
-        return value
-    return None
+    """A number that can be one of something; `isfinite` would choke on an integer that no float holds."""
+    counts = isinstance(value, int) and not isinstance(value, bool)
+    return value if (counts or (isinstance(value, float) and math.isfinite(value))) and value >= 0 else None
 
 
 def _object(value: Any) -> dict[str, Any]:
