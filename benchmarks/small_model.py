@@ -214,7 +214,8 @@ async def call_tools(model: LlamaCppModel) -> None:
             for i, count in enumerate((True, right, full)):
                 rows[key][i] += count
         if not full:
-            wrong.append(f"  {question!r}: {call.name if call else 'text'} {call.arguments if call else text!r}")
+            did = f"{call.name} {call.arguments}" if call else repr(text)
+            wrong.append(f"  {question!r}: {did}")
     print(f"{'tool':16}{'asked':>6}{'tool right':>12}{'and arguments':>15}")
     for key in sorted(rows, key=lambda key: key.startswith("all")):
         print(f"{key:16}{rows[key][0]:6}{rows[key][1]:12}{rows[key][2]:15}")
@@ -226,10 +227,12 @@ async def call_tools(model: LlamaCppModel) -> None:
 
 async def talk(model: LlamaCppModel) -> None:
     lines: list[str] = []
+    calls = 0
     for group, line in SMALL_TALK:
         call, text, _ = await ask(model, ModelRequest(messages=(UserMessage.of(line),), tools=TOOLS[group]))
-        lines.append(f"  {line!r}: {f'called {call.name}' if call else text!r}")
-    print(f"\nsmall talk: {sum(': called' not in line for line in lines)} of {len(lines)} answered without a tool")
+        calls += call is not None
+        lines.append(f"  {line!r}: " + (f"called {call.name}" if call else repr(text)))
+    print(f"\nsmall talk: {len(lines) - calls} of {len(lines)} answered without a tool")
     print(*lines, sep="\n")
 
 

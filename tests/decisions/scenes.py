@@ -1,14 +1,16 @@
 """What the tests of this folder are made of: calls, tools, agents on a script, and things to wait for."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
 
 from antiphon.agent.agent import Agent
 from antiphon.agent.run import Run
+from antiphon.loop.hooks import Hooks
 from antiphon.testing.recording import Recording, record
+from antiphon.tools.hooks import ToolHooks
 from antiphon.tools.tool import Tool
 from antiphon.types.content import ToolCall
 from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage
@@ -106,3 +108,62 @@ async def finished(run: Run[Any]) -> tuple[RunResult[Any], Recording]:
 async def outcome(agent: Agent[Any], prompt: Any = "go", **options: Any) -> tuple[RunResult[Any], Recording]:
     """As `finished`, for a run of `agent`."""
     return await finished(agent.run(prompt, **options))
+
+
+POINTS = (
+    "on_run_start",
+    "on_run_end",
+    "before_tools_resolved",
+    "after_tools_resolved",
+    "should_continue",
+    "prepare_context",
+    "before_model_request",
+    "after_model_response",
+    "before_tool_execute",
+    "after_tool_execute",
+)
+"""The hooks that are given one context."""
+
+
+class Spy:
+    """Hooks at every point that note what they saw in `seen`, and answer what `answers` says."""
+
+    def __init__(self, level: str = "agent", seen: list[tuple[str, str, Any]] | None = None, **answers: Any) -> None:
+        self.level = level
+        self.seen: list[tuple[str, str, Any]] = [] if seen is None else seen
+        self.answers = answers
+
+    @property
+    def order(self) -> list[str]:
+        """What was called, as `level.point`."""
+        return [f"{level}.{point}" for level, point, _ in self.seen]
+
+    def at(self, point: str) -> list[Any]:
+        """The contexts that were given at one point, those of all levels that share this list."""
+        return [context for _, name, context in self.seen if name == point]
+
+    def hooks(self, *points: str, wait: bool = False) -> Hooks[Any]:
+        """Hooks at these points (all, if none is named), async when they `wait`."""
+        return Hooks(**{point: self._async(point) if wait else self._sync(point) for point in points or POINTS})
+
+    def tool_hooks(self, *, wait: bool = False) -> ToolHooks[Any]:
+        """The same around one tool."""
+        make = self._async if wait else self._sync
+        return ToolHooks(before_execute=make("before_execute"), after_execute=make("after_execute"))
+
+    def _note(self, point: str, context: Any) -> Any:
+        self.seen.append((self.level, point, context))
+        answer = self.answers.get(point)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer(context) if callable(answer) else answer
+
+    def _sync(self, point: str) -> Callable[[Any], Any]:
+        return lambda context: self._note(point, context)
+
+    def _async(self, point: str) -> Callable[[Any], Any]:
+        async def hook(context: Any) -> Any:
+            await anyio.sleep(0)
+            return self._note(point, context)
+
+        return hook

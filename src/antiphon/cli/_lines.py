@@ -97,9 +97,8 @@ def line_of(event: Brief, marks: Marks) -> Line | None:  # noqa: C901, PLR0912 -
         case ContextReplaced(model=model, why=why):
             now = "other messages" if model is None else model.origin
             return Line(f"goes on with {now}{because(why)}", "yellow")
-        case LimitReached(which=which, limit=limit, name=name):
-            whose = f" of {name}" if name else ""
-            return Line(f"the limit{whose} is reached: {limit:g} {plain(which)}", "yellow")
+        case LimitReached(scope="tool", which=which, limit=limit, name=name):
+            return Line(f"the limit of {name} is reached: {limit:g} {plain(which)}", "yellow")
         case MessageQueued(queue=queue):
             return Line(f"queued ({plain(queue)})", "dim")
         case MessageDelivered(queue=queue):
@@ -112,7 +111,15 @@ def line_of(event: Brief, marks: Marks) -> Line | None:  # noqa: C901, PLR0912 -
             return Line(f"antiphon: {one_line(error or reason or 'the run failed')}", "red")
         case RunFinished(status=status, reason=reason):
             return None if status == "done" else Line(f"{status}{because(reason)}", "yellow")
-        case RunStarted() | TurnStarted() | TurnFinished() | MessageStarted() | ToolStarted() | ToolCallDelta():
+        case (
+            RunStarted()
+            | TurnStarted()
+            | TurnFinished()
+            | MessageStarted()
+            | ToolStarted()
+            | ToolCallDelta()
+            | LimitReached()
+        ):
             return None
         case _:
             assert_never(event)

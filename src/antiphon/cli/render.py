@@ -5,7 +5,7 @@ from typing import Final, Literal
 from rich.console import Console
 from rich.text import Text as Line
 
-from antiphon.cli._lines import ASCII, UNICODE, Brief, line_of, one_line, printable
+from antiphon.cli._lines import ASCII, UNICODE, Brief, line_of, printable
 from antiphon.types.events import AttemptDiscarded, Event, MessageFinished, RunFinished, TextDelta, ThinkingDelta
 
 __all__ = ["Renderer", "terminal"]
@@ -63,7 +63,7 @@ class Renderer:
 
     def note(self, text: str, style: str = "dim") -> None:
         """A line of the command's own."""
-        self._write(Line(one_line(text), style))
+        self._write(Line(printable(text).replace("\n", " "), style))
 
     def _tell(self, event: Brief) -> None:
         line = line_of(event, self._marks)

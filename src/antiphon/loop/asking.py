@@ -1,6 +1,7 @@
 """Asking: what happens between one turn and the next, in this order, until the reply is in the transcript."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,10 +21,10 @@ from antiphon.loop.hooks import (
 from antiphon.loop.limits import exceeded
 from antiphon.loop.outgoing import outgoing
 from antiphon.loop.recover import ask_until_answered
-from antiphon.loop.session import HaltRun, Session
+from antiphon.loop.session import HaltRun, Session, stopped
 from antiphon.loop.sources import Sources
 from antiphon.loop.state import Cut, Declined, Failed, Queued, Replaced, Replied, Taken
-from antiphon.loop.toolset import by_name
+from antiphon.loop.toolset import by_name, unknown_tool
 from antiphon.types.content import ToolCall
 from antiphon.types.events import ContextReplaced, LimitReached, MessageDelivered, TurnFinished, TurnStarted
 from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage
@@ -39,7 +40,8 @@ async def ask(session: Session, sources: Sources) -> None:
     close_turn(session)
     check_run_limits(session)
     await sources.refresh()
-    if session.rounds and not await wants_more(session):
+    session.turn_tools = session.tools
+    if (session.rounds or session.resumed_round) and not await wants_more(session):
         session.feed(Declined())
         return
     delivered = deliver(session)
@@ -108,8 +110,15 @@ def model_context(session: Session, messages: Sequence[Message], settings: Model
         "limit": session.spec.limits.turns,
         "messages": messages,
         "tools": tuple(session.turn_tools.values()),
-        "settings": settings,
+        "settings": own_settings(settings),
     }
+
+
+def own_settings(settings: ModelSettings) -> ModelSettings:
+    """The settings for a hook, which may change the dicts in them without changing those of other runs."""
+    found = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    dicts = {name: deepcopy(value) for name, value in found.items() if isinstance(value, dict)}
+    return replace(settings, **dicts) if dicts else settings
 
 
 async def prepare_context(session: Session) -> None:
@@ -148,12 +157,11 @@ async def build_request(session: Session) -> ModelRequest:
     """Ask `before_model_request`, convert, check: nothing is sent that a provider would refuse."""
     messages: Sequence[Message] = session.state.messages
     settings = session.spec.settings
-    session.turn_tools = session.tools
     changed = False
     for hook in session.hooks.at("before_model_request"):
         change = await resolved(hook(ModelContext(**model_context(session, messages, settings))))
         if isinstance(change, Stop):
-            raise HaltRun("stopped", change.reason)
+            raise stopped(change, "before_model_request")
         if isinstance(change, UseRequest):
             changed = changed or change.messages is not None
             messages = messages if change.messages is None else tuple(change.messages)
@@ -177,11 +185,15 @@ async def build_request(session: Session) -> ModelRequest:
 
 
 def tool_choice(session: Session) -> str:
-    """A name holds for the first request of the run only, `auto` follows; the other choices hold for all."""
+    """`none` holds for the whole run; `required` and a name hold for its first request, `auto` follows."""
     choice = session.spec.tool_choice
-    if choice in ("auto", "none", "required"):
-        return "auto" if choice == "required" and session.rounds else choice
-    return "auto" if session.rounds else choice
+    if choice == "none":
+        return choice
+    if session.rounds:
+        return "auto"
+    if choice not in ("auto", "required") and choice not in session.turn_tools:
+        raise UsageError(f"tool_choice={choice!r}: {unknown_tool(choice, session.turn_tools)}")
+    return choice
 
 
 async def take_reply(session: Session, request: ModelRequest, outcome: AssistantMessage | Cut | Failed) -> None:
@@ -216,7 +228,7 @@ async def after_response(session: Session, request: ModelRequest, message: Assis
         context = ReplyContext(**model_context(session, request.messages, request.settings), message=message)
         change = await resolved(hook(context))
         if isinstance(change, Stop):
-            raise HaltRun("stopped", change.reason)
+            raise stopped(change, "after_model_response")
         if isinstance(change, UseReply):
             message = changed_reply(message, change)
             session.reply = message

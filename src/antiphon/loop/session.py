@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from antiphon.errors import UsageError
-from antiphon.loop.hooks import HookChain, RunContext, resolved
+from antiphon.loop.hooks import HookChain, RunContext, Stop, resolved
 from antiphon.loop.machine import advance
 from antiphon.loop.spec import RunSpec
 from antiphon.loop.state import Announced, Decision, Effect, Input, RunState, Slot
@@ -32,7 +32,7 @@ from antiphon.types.messages import (
 from antiphon.types.request import Model, ModelInfo, PayloadHook, ThinkingLevel, ToolSpec
 from antiphon.types.thinking import effective_thinking
 
-__all__ = ["CALL", "INSIDE", "ChildPaused", "HaltRun", "Session", "forbid_inside"]
+__all__ = ["CALL", "INSIDE", "ChildPaused", "HaltRun", "Session", "forbid_inside", "stopped"]
 
 INSIDE: ContextVar[tuple[str, ...]] = ContextVar("antiphon_inside", default=())
 """The runs whose own code is being run here: waiting for one of them would never end."""
@@ -63,6 +63,11 @@ class HaltRun(Exception):
         self.status: Status = status
         self.reason = reason
         self.cause = cause
+
+
+def stopped(stop: Stop, point: str) -> HaltRun:
+    """What a hook's `Stop` does to the run. Without a reason of its own, the reason says which hook it was."""
+    return HaltRun("stopped", stop.reason or f"stopped by {point}")
 
 
 def role_of(message: Message) -> Role:
@@ -108,6 +113,7 @@ class Session:
         self.open_message = ""
         self.open_turn = 0
         self.rounds = 0
+        self.resumed_round = False
         self.halting: HaltRun | None = None
         self.began = time.monotonic()
         self._waiter: Future[None] | None = None

@@ -5,7 +5,7 @@ from typing import Literal
 
 from antiphon.errors import UsageError
 from antiphon.loop.hooks import Stop, ToolsContext, UseTools, resolved
-from antiphon.loop.session import HaltRun, Session
+from antiphon.loop.session import Session, stopped
 from antiphon.loop.toolset import by_name
 from antiphon.tools.source import ToolSource, close_source
 from antiphon.tools.tool import Tool
@@ -124,7 +124,7 @@ class Sources:
             tools = tuple([tool for _, tool in self._entries])
             change = await resolved(hook(ToolsContext(**session.common(), why=why, source=source, tools=tools)))
             if isinstance(change, Stop):
-                raise HaltRun("stopped", change.reason)
+                raise stopped(change, "after_tools_resolved")
             if isinstance(change, UseTools):
                 self._replace(change.tools)
 

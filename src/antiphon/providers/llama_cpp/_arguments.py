@@ -17,6 +17,7 @@ from antiphon.providers.llama_cpp._prompts import arguments_prompt, formula_prom
 from antiphon.providers.llama_cpp._shape import Parameter, Shape
 from antiphon.providers.llama_cpp._words import (
     DETERMINERS,
+    FOLDERS,
     STOP,
     Word,
     mentioned,
@@ -118,7 +119,7 @@ class Arguments:
         if word.lower in _ANY_PLACE or stem(word.text) in self._shape.vocabulary or word.lower in STOP:
             return False
         after = self._words[at + 1].lower if at + 1 < len(self._words) else ""
-        return after in {"folder", "directory", "dir"} or self._follows(at, _PLACES)
+        return after in FOLDERS or self._follows(at, _PLACES)
 
     def _follows(self, at: int, cues: frozenset[str]) -> bool:
         """Whether one of the words stands right before, or with an article or `my` between."""

@@ -5,13 +5,14 @@ of 62 tools, the words alone 43, both together 59; small talk is told from reque
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from math import log
 from typing import Final
 
 from antiphon.providers.llama_cpp._asker import Asker
 from antiphon.providers.llama_cpp._prompts import NOTHING_ASKED, choice_prefix, choice_prompt
 from antiphon.providers.llama_cpp._shape import Parameter, Shape, humanized
-from antiphon.providers.llama_cpp._words import STOP, Word, mentioned, number_of, stems, words_of
+from antiphon.providers.llama_cpp._words import FOLDERS, STOP, Word, mentioned, number_of, stems, words_of
 
 __all__ = ["MOST_TOOLS", "Chooser", "nearest", "words_for"]
 
@@ -85,7 +86,8 @@ def words_for(shapes: Sequence[Shape], question: str) -> dict[str, float]:
     for shape in shapes:
         weight = 0.0
         for word in asked & shape.vocabulary:
-            weight += 0.8 * log(1 + len(shapes) / sum(word in other.vocabulary for other in shapes))
+            share = 0.8 if word in shape.core else 0.3
+            weight += share * log(1 + len(shapes) / sum(word in other.vocabulary for other in shapes))
         for word in said & names[shape.name]:
             weight += 0.4 * log(1 + len(shapes) / sum(word in other for other in names.values()))
         weight += 1.5 * sum(bool(mentioned(parameter.choices, question)) for parameter in shape.parameters)
@@ -103,11 +105,12 @@ def _lacks(shape: Shape, question: str, words: Sequence[Word], numbers: int) -> 
         lacking += 3.0
     if any(parameter.kind == "choice" and not mentioned(parameter.choices, question) for parameter in required):
         lacking += 1.0
-    paths = any(parameter.is_path or parameter.is_address for parameter in shape.parameters)
+    places = any(parameter.is_path or parameter.is_address for parameter in shape.parameters)
     telling = [
         word
-        for word in words
-        if word.lower not in STOP and not stems(word.text) <= shape.vocabulary and not (paths and word.is_path)
+        for word, after in zip_longest(words, words[1:])
+        if not stems(word.text) <= shape.vocabulary  # of which the empty set is one
+        and not (places and (word.is_path or word.lower in FOLDERS or (after and after.lower in FOLDERS)))
     ]
     texts = [each for each in required if each.kind == "text" and not (each.is_path or each.is_address)]
     if len(texts) > len(telling):

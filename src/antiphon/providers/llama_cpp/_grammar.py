@@ -17,7 +17,9 @@ __all__ = ["MOST_WORDS", "any_json", "literal", "one_of", "span_rules", "spans"]
 MOST_WORDS: Final = 80
 """How many words of a question can be copied from: each is a rule of the grammar."""
 
-_LINKS: Final = DETERMINERS | word_set("of in on at to for from by with and or please my our your")
+_LINKS: Final = DETERMINERS | word_set(
+    "of in on at to for from by with about under over than and or please my our your"
+)
 _NO_START: Final = _LINKS | STOP | word_set("that say")
 _NO_END: Final = _LINKS | word_set("which what is are")
 _BREAKS: Final = re.compile(r"[:?!;\n]")

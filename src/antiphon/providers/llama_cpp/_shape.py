@@ -48,11 +48,16 @@ class Parameter(Struct, frozen=True):
 
 
 class Shape(Struct, frozen=True):
-    """One tool. `sentence` is the first of its description, or its name in words."""
+    """One tool. `sentence` is the first of its description, or its name in words.
+
+    `core` are the stems of name, sentence, parameter names and choices; `vocabulary` has those of the parameters'
+    descriptions too.
+    """
 
     name: str
     sentence: str
     parameters: tuple[Parameter, ...]
+    core: frozenset[str]
     vocabulary: frozenset[str]
     definitions: dict[str, Any]
 
@@ -76,8 +81,11 @@ def shape_of(tool: ToolSpec) -> Shape:
         ]
     )
     sentence = _sentence(tool.description) or humanized(tool.name)
-    vocabulary = frozenset(stems(tool.name, sentence)).union(*[parameter.vocabulary for parameter in parameters])
-    return Shape(tool.name, sentence, parameters, vocabulary, definitions)
+    names = [parameter.name for parameter in parameters]
+    choices = [str(choice) for parameter in parameters for choice in parameter.choices]
+    core = frozenset(stems(tool.name, sentence, *names, *choices))
+    vocabulary = core.union(*[parameter.vocabulary for parameter in parameters])
+    return Shape(tool.name, sentence, parameters, core, vocabulary, definitions)
 
 
 def bare_schema(schema: Any, definitions: dict[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -10,7 +10,19 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["DETERMINERS", "STOP", "Word", "mentioned", "number_of", "quoted", "stem", "stems", "word_set", "words_of"]
+__all__ = [
+    "DETERMINERS",
+    "FOLDERS",
+    "STOP",
+    "Word",
+    "mentioned",
+    "number_of",
+    "quoted",
+    "stem",
+    "stems",
+    "word_set",
+    "words_of",
+]
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -25,6 +37,8 @@ STOP: Final = DETERMINERS | word_set("""about all and any are as at be by can co
     what's who's where's it's i'm s t m re ve ll d let lets""")
 """Words that say nothing about what is asked for."""
 
+FOLDERS: Final = word_set("folder folders directory directories dir dirs")
+"""Different words for the same thing: their stem is one."""
 _SUFFIXES: Final = ("ations", "ation", "ings", "ing", "ies", "ers", "er", "es", "ed", "s", "e", "y")
 _NUMERALS: Final = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS: Final = {word: value for value, word in enumerate(_NUMERALS.split())}
@@ -81,6 +95,8 @@ def number_of(text: str) -> int | float | None:
 def stem(word: str) -> str:
     """A rough stem: enough to find `files` in `file` and `translation` in `translate`."""
     word = word.lower()
+    if word in FOLDERS:
+        return "folder"
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= 3:
             return word[: -len(suffix)]

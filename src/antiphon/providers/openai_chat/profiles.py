@@ -1,10 +1,10 @@
 """What servers that speak Chat Completions accept: one frozen row each, because "compatible" is said of many dialects.
 
-A row is overridden with `msgspec.structs.replace(OPENROUTER, system_role="developer")`. Where a server's documentation
+A row is overridden with `msgspec.structs.replace(PROFILES["vllm"], strict=True)`. Where a server's documentation
 says nothing, the row is careful: a field that might be refused is not sent.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from antiphon.types.request import ModelInfo, ThinkingLevel
 from antiphon.types.thinking import LEVELS
 
-__all__ = ["PROFILES", "Profile", "Thinking", "detect", "for_model", "is_home"]
+__all__ = ["PROFILES", "Profile", "ThinkingWords", "detect", "for_model", "is_home"]
 
-Thinking = dict[ThinkingLevel, dict[str, Any]]
+ThinkingWords: TypeAlias = dict[ThinkingLevel, dict[str, Any]]
 """What a request body says for each thinking level; a level without a row is not said."""
 
 
@@ -27,9 +27,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     may hold a key, `key_header` where it goes (`authorization` as a bearer token, another header as it is).
 
     Request: `max_tokens` is the name of the output limit's field, `thinking` what is said for each level (`off_is_safe`:
-    also `off`, to a model of which nothing is known), `seed` the seed's name, `session` the field for a session id. `stream_options`, `parallel`, `strict`: whether the field is known.
-    `named_choice`: how one tool is forced, as an object or as `required` with that tool alone. `response_format`: the
-    most that is offered for a schema.
+    also `off`, to a model of which nothing is known), `seed` the seed's name, `session` the field for a session id.
+    `stream_options`, `parallel`, `strict`: whether the field is known. `named_choice`: how one tool is forced, as an
+    object or as `required` with that tool alone. `response_format`: the most that is offered for a schema.
 
     Messages: `system_role`; `empty_content` is what a reply of calls alone has as its content; `replay` is the field in
     which a model's reasoning goes back to it, and with `replay_required` it must be there beside calls. `call_ids`:
@@ -46,7 +46,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     key_header: str = "authorization"
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    thinking: Thinking = {}
+    thinking: ThinkingWords = {}
     off_is_safe: bool = False
     seed: Literal["seed", "random_seed"] | None = "seed"
     session: str | None = None
@@ -67,12 +67,12 @@ class Profile(Struct, frozen=True, kw_only=True):
     extras: tuple[str, ...] = ("extra_content",)
 
 
-def _words(field: str, *words: str | None) -> Thinking:
+def _words(field: str, *words: str | None) -> ThinkingWords:
     """A level's word in one field, in the order of the levels from `off` to `max`; `None` is not said."""
     return {level: {field: word} for level, word in zip(LEVELS, words, strict=True) if word is not None}
 
 
-def _inside(field: str, words: Thinking) -> Thinking:
+def _inside(field: str, words: ThinkingWords) -> ThinkingWords:
     """The words as an object in one field of the body."""
     return {level: {field: said} for level, said in words.items()}
 
@@ -80,7 +80,7 @@ def _inside(field: str, words: Thinking) -> Thinking:
 # What the servers of open models have in common: gpt-oss knows three efforts.
 _THREE = _words("reasoning_effort", None, "low", "low", "medium", "high", "high", "high")
 # Templates of hybrid models (Qwen3, GLM, DeepSeek) know this switch; a template that does not know it ignores it.
-_TEMPLATE_OFF: Thinking = {"off": {"chat_template_kwargs": {"enable_thinking": False}}}
+_TEMPLATE_OFF: ThinkingWords = {"off": {"chat_template_kwargs": {"enable_thinking": False}}}
 _DEEPSEEK_ON: dict[str, Any] = {"thinking": {"type": "enabled"}}
 
 _OPENAI = Profile(

@@ -60,10 +60,9 @@ def endpoint(base_url: str, path: str, *, suffix: str = "") -> str:
     """
     try:
         parts = urlsplit(base_url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
-        usable = False
-    if not usable:
+        parts = None
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(f"no base URL: {base_url!r}; give one as in 'http://127.0.0.1:8000/v1'")
     return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(suffix) + path))
 

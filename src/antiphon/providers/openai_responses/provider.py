@@ -105,10 +105,7 @@ class OpenAIResponses:
             except (Dropped, Stalled):
                 if not decoder.terminal:  # else the reply is whole, and only its envelope is torn
                     raise
-            for event in events.finish():
-                for delta in decoder.feed(event.data, event.event):
-                    yield delta
-            last = decoder.finish()
+            last = _last(events, decoder)
             await response.finish()
             for delta in last:
                 yield delta
@@ -139,6 +136,12 @@ class OpenAIResponses:
         elif self._needs_key:
             raise missing_key(self.info.provider, self._server.keys)
         return headers
+
+
+def _last(events: Events, decoder: ResponsesDecoder) -> list[Delta]:
+    """The stream has ended: what is left of it."""
+    deltas = [delta for event in events.finish() for delta in decoder.feed(event.data, event.event)]
+    return deltas + decoder.finish()
 
 
 def _is_at(server: _Server, host: str) -> bool:
