@@ -115,7 +115,7 @@ def serving() -> Iterator[ModelServer]:
             except OSError:  # the client has left
                 pass
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *args: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - takes the same
             """Nothing: the output belongs to the command."""
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

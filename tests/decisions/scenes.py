@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from antiphon.agent.agent import Agent
 from antiphon.agent.run import Run
@@ -51,7 +52,7 @@ class Bodies:
 
         async def body(arguments: dict[str, Any]) -> Any:
             self.ran.append((name, arguments))
-            given = result(arguments) if callable(result) and not isinstance(result, type) else result
+            given: Any = result(arguments) if callable(result) and not isinstance(result, type) else result
             if hasattr(given, "__await__"):
                 given = await given
             if isinstance(given, BaseException):
@@ -91,6 +92,11 @@ def texts(messages: Sequence[Message]) -> dict[str, str]:
     return {message.call_id: message.text for message in results(messages)}
 
 
+def said(messages: Sequence[Message]) -> list[str]:
+    """The text of every message, empty for those that have none."""
+    return [getattr(message, "text", "") for message in messages]
+
+
 def replies(messages: Sequence[Message]) -> list[AssistantMessage]:
     """The assistant messages of a transcript."""
     return [message for message in messages if isinstance(message, AssistantMessage)]
@@ -125,11 +131,20 @@ POINTS = (
 """The hooks that are given one context."""
 
 
+def failing(error: BaseException) -> Callable[[Any], Any]:
+    """A callable that raises."""
+
+    def fail(_given: Any) -> Any:
+        raise error
+
+    return fail
+
+
 class Spy:
     """Hooks at every point that note what they saw in `seen`, and answer what `answers` says."""
 
-    def __init__(self, level: str = "agent", seen: list[tuple[str, str, Any]] | None = None, **answers: Any) -> None:
-        self.level = level
+    def __init__(self, level: Any = "agent", seen: Any = None, **answers: Any) -> None:
+        self.level: str = level
         self.seen: list[tuple[str, str, Any]] = [] if seen is None else seen
         self.answers = answers
 
@@ -144,7 +159,8 @@ class Spy:
 
     def hooks(self, *points: str, wait: bool = False) -> Hooks[Any]:
         """Hooks at these points (all, if none is named), async when they `wait`."""
-        return Hooks(**{point: self._async(point) if wait else self._sync(point) for point in points or POINTS})
+        made: dict[str, Any] = {point: (self._async if wait else self._sync)(point) for point in points or POINTS}
+        return Hooks(**made)
 
     def tool_hooks(self, *, wait: bool = False) -> ToolHooks[Any]:
         """The same around one tool."""
@@ -163,7 +179,7 @@ class Spy:
 
     def _async(self, point: str) -> Callable[[Any], Any]:
         async def hook(context: Any) -> Any:
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             return self._note(point, context)
 
         return hook

@@ -6,6 +6,8 @@ import pytest
 
 from antiphon import (
     Agent,
+    Ask,
+    Deny,
     Hooks,
     ListedTools,
     MessageFinished,
@@ -23,7 +25,7 @@ from antiphon import (
 )
 from antiphon.testing import Scripted, record
 
-from .scenes import CITY, Bodies, Spy, call, finished, outcome, texts
+from .scenes import CITY, Bodies, Gate, Spy, call, finished, outcome, outcomes, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -291,23 +293,39 @@ async def test_a_pair_around_a_tool_closes_when_a_later_before_hook_stops_the_ru
     assert [context.result.outcome for context in agent_spy.at("after_tool_execute")] == ["not_run"]
 
 
-@MODES
 @pytest.mark.parity("A8")
-async def test_a_pair_around_a_tool_closes_when_another_call_stops_the_run(execution: Any) -> None:
+async def test_a_pair_around_a_tool_closes_when_another_call_stops_the_run() -> None:
     """The call that was judged and never started got its before hooks; it gets its after hooks too."""
-
-    def stop_second(context: Any) -> Any:
-        return STOP if context.call.id == "b" else None
-
-    spy = Spy(before_tool_execute=stop_second)
-    agent = Agent(
-        Scripted([call("weather", "a"), call("weather", "b")]),
-        tools=[Bodies().tool("weather", exclusive=True)],
-        hooks=spy.hooks(),
-        tool_options=ToolOptions(execution=execution),
-    )
-    result, recording = await outcome(agent)
+    spy = Spy(before_tool_execute=lambda context: STOP if context.call.id == "c" else None)
+    tool_spy = Spy("tool", spy.seen)
+    gate = Gate()
+    tools = [
+        Bodies().tool("first", lambda _: gate.wait(), exclusive=True),
+        Bodies().tool("second", hooks=tool_spy.tool_hooks()),
+    ]
+    model = Scripted([call("first", "a"), call("second", "b"), call("second", "c")])
+    result, recording = await outcome(Agent(model, tools=tools, hooks=spy.hooks()))
     recording.check()
-    assert result.status == "stopped"
-    assert [context.call.id for context in spy.at("before_tool_execute")] == ["a", "b"]
-    assert sorted(context.call.id for context in spy.at("after_tool_execute")) == ["a", "b"]
+    assert outcomes(result.messages) == {"a": "cancelled", "b": "not_run", "c": "not_run"}
+    assert [context.call.id for context in spy.at("before_tool_execute")] == ["a", "b", "c"]
+    assert sorted(context.call.id for context in spy.at("after_tool_execute")) == ["a", "b", "c"]
+    assert [context.call.id for context in spy.at("before_execute")] == ["b"]
+    assert [context.call.id for context in spy.at("after_execute")] == ["b"]
+
+
+@pytest.mark.parity("A8")
+@pytest.mark.parametrize("refuse", [Deny("no"), Ask()], ids=["policy", "person"])
+async def test_a_pair_around_a_tool_closes_when_the_call_is_refused(refuse: Any) -> None:
+    """Hooks come before the verdict, so a refusal meets what they opened."""
+    spy = Spy()
+    tool = Bodies().tool("weather", hooks=Spy("tool", spy.seen).tool_hooks())
+    model = Scripted([call("weather")], "ok")
+    agent = Agent(model, tools=[tool], hooks=spy.hooks(), policy=lambda _: refuse, approver=lambda _: False)
+    result = await agent.run("go")
+    assert outcomes(result.messages) == {"weather-1": "denied"}
+    assert spy.order[spy.order.index("agent.before_tool_execute") :][:4] == [
+        "agent.before_tool_execute",
+        "tool.before_execute",
+        "tool.after_execute",
+        "agent.after_tool_execute",
+    ]

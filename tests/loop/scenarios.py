@@ -1,7 +1,7 @@
 """Runs to disturb: a three-turn script with parallel tools, what is heard of a run, and what must hold of one that is over."""
 
 import asyncio
-import contextvars
+import inspect
 import json
 import threading
 from collections import Counter
@@ -10,9 +10,10 @@ from typing import Any
 
 from antiphon.agent.agent import Agent
 from antiphon.agent.run import Run
-from antiphon.providers.scripted import Scripted, ScriptedReply
+from antiphon.loop.storage import dump_state, load_state
+from antiphon.providers.scripted import ScriptedReply
 from antiphon.tools.tool import Tool
-from antiphon.types.content import Text, ToolCall
+from antiphon.types.content import Text, ToolCall, Unknown
 from antiphon.types.events import (
     Event,
     MessageDelivered,
@@ -78,8 +79,8 @@ def tool(name: str, body: Callable[..., Any] | None = None, **traits: Any) -> To
 
 def adapted(body: Callable[..., Any]) -> Callable[..., Any]:
     """A body of the context, or of nothing, as a handler of arguments and context."""
-    takes = body.__code__.co_argcount if hasattr(body, "__code__") else 0
-    if asyncio.iscoroutinefunction(body):
+    takes = len(inspect.signature(body).parameters)
+    if inspect.iscoroutinefunction(body):
 
         async def handler(_arguments: dict[str, Any], context: Any) -> Any:
             return await (body(context) if takes else body())
@@ -188,17 +189,17 @@ def faults_of_messages(events: Sequence[Event], result: RunResult[Any]) -> list[
     found: list[str] = []
     told = [event.message for event in events if type(event) is MessageFinished]
     if told != list(result.new_messages):
-        found.append(f"told messages {[m.id for m in told]} are not the new ones")
+        found.append(f"told messages {[id_of(m) for m in told]} are not the new ones")
     open_: Counter[str] = Counter()
     for event in events:
         if type(event) is MessageStarted:
             open_[event.message_id] += 1
         elif type(event) is MessageFinished:
-            open_[event.message.id] -= 1
-            if open_[event.message.id] < 0:
-                found.append(f"message {event.message.id!r} was finished and not started")
-    found += [f"message {message!r} has no id" for message in result.new_messages if not message.id]
-    ids = [message.id for message in result.messages]
+            open_[id_of(event.message)] -= 1
+            if open_[id_of(event.message)] < 0:
+                found.append(f"message {id_of(event.message)!r} was finished and not started")
+    found += [f"message {message!r} has no id" for message in result.new_messages if not id_of(message)]
+    ids = [id_of(message) for message in result.messages]
     if len(set(ids)) != len(ids):
         found.append(f"message ids repeat: {ids}")
     return found
@@ -206,13 +207,13 @@ def faults_of_messages(events: Sequence[Event], result: RunResult[Any]) -> list[
 
 def faults_of_receipts(events: Sequence[Event], result: RunResult[Any]) -> list[str]:
     """Every queued message is delivered or returned, exactly one of them, unless the state keeps it."""
-    queued = Counter(event.message.id for event in events if type(event) is MessageQueued)
+    queued = Counter(id_of(event.message) for event in events if type(event) is MessageQueued)
     settled = Counter(event.message_id for event in events if type(event) is MessageDelivered)
-    returned = Counter(event.message.id for event in events if type(event) is MessageReturned)
+    returned = Counter(id_of(event.message) for event in events if type(event) is MessageReturned)
     found: list[str] = []
     if result.status != "paused" and queued != settled + returned:
         found.append(f"queued {dict(queued)}, delivered {dict(settled)}, returned {dict(returned)}")
-    if returned != Counter(message.id for message in result.undelivered):
+    if returned != Counter(id_of(message) for message in result.undelivered):
         found.append(f"returned {dict(returned)}, undelivered {result.undelivered}")
     return found
 
@@ -222,8 +223,14 @@ def faults_of_transcript(messages: Sequence[Message]) -> list[str]:
 
 
 def faults_of_state(result: RunResult[Any]) -> list[str]:
-    json.dumps(result.state)
-    return []
+    """The state is JSON, and comes back from it as it was."""
+    stored = json.dumps(result.state, allow_nan=False)
+    again = json.dumps(dump_state(load_state(json.loads(stored))))
+    return [] if stored == again else [f"the state {stored} came back as {again}"]
+
+
+def id_of(message: Message) -> str:
+    return "" if isinstance(message, Unknown) else message.id
 
 
 def results_of(messages: Sequence[Message]) -> dict[str, ToolResultMessage]:
@@ -246,8 +253,12 @@ def left_open(result: RunResult[Any]) -> list[str]:
 # Disturbing
 
 
-def cancelling(awaitable: Any, at: int, counted: list[int]) -> Any:
-    """`awaitable`, its task cancelled in its `at`-th wait (0: never). `counted` grows by one with each wait."""
+def cancelling(awaitable: Any, at: int, counted: list[int], *, more: Sequence[int] = ()) -> Any:
+    """`awaitable`, its task cancelled in its `at`-th wait (0: never) and in those of `more`.
+
+    `counted` grows by one with each wait.
+    """
+    places = {at, *more}
 
     class Counted:
         def __await__(self) -> Generator[Any, Any, Any]:
@@ -259,7 +270,7 @@ def cancelling(awaitable: Any, at: int, counted: list[int]) -> Any:
                 except StopIteration as end:
                     return end.value
                 counted.append(1)
-                if len(counted) == at:
+                if len(counted) in places:
                     task = asyncio.current_task()
                     assert task is not None
                     task.cancel()
@@ -271,9 +282,14 @@ def cancelling(awaitable: Any, at: int, counted: list[int]) -> Any:
     return Counted()
 
 
-def tasks() -> set["asyncio.Task[Any]"]:
+async def hopping(awaitable: Any) -> Any:
+    """The awaitable as a coroutine, for a task."""
+    return await awaitable
+
+
+def left_tasks() -> set["asyncio.Task[Any]"]:
     """The tasks of this loop but the calling one."""
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
 
 
 async def accepted(messages: Sequence[Message]) -> list[str]:
@@ -291,31 +307,3 @@ async def accepted(messages: Sequence[Message]) -> list[str]:
         wrong.append("the request ends in an assistant message")
     wrong += [f"{m.id} is partial" for m in sent if isinstance(m, AssistantMessage) and m.partial]
     return wrong if result.status == "done" else [*wrong, result.status]
-
-
-def context_of(name: str) -> "contextvars.ContextVar[str]":
-    """A context variable of a test."""
-    return contextvars.ContextVar(name, default="unset")
-
-
-__all__ = [
-    "EMPTY",
-    "HOP",
-    "TOOLS",
-    "Agent",
-    "Gate",
-    "Heard",
-    "Hop",
-    "Scripted",
-    "accepted",
-    "call",
-    "cancelling",
-    "context_of",
-    "faults",
-    "left_open",
-    "outcomes",
-    "results_of",
-    "tasks",
-    "three_turns",
-    "tool",
-]

@@ -32,6 +32,7 @@ from antiphon.types.request import (
 from antiphon.types.usage import Usage
 
 from .anthropic_stream import (
+    EVERYTHING,
     PING,
     STOP,
     Event,

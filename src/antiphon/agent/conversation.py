@@ -4,26 +4,27 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
+from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, get_args
 
 import anyio
 from msgspec.structs import replace
 
 from antiphon.agent.inbox import Inbox, Mode
 from antiphon.agent.options import RunOptions
-from antiphon.agent.prompt import Prompt, as_messages
+from antiphon.agent.prompt import Prompt, as_message
 from antiphon.agent.run import Run
 from antiphon.agent.view import View
 from antiphon.errors import UsageError
 from antiphon.loop.session import forbid_inside
 from antiphon.loop.state import Decision
+from antiphon.loop.storage import dump_state, load_state
 from antiphon.loop.telling import Listener
 from antiphon.types.content import ToolCall, Unknown
 from antiphon.types.events import Queue, Status
 from antiphon.types.history import History
 from antiphon.types.messages import AssistantMessage, Message
 from antiphon.types.result import RunResult
-from antiphon.types.transcript import repair
+from antiphon.types.transcript import repair, validate
 
 __all__ = ["Conversation"]
 
@@ -41,9 +42,10 @@ AgentT = TypeVar("AgentT", bound=Definition)
 class Conversation(Generic[AgentT]):
     """A chat with an agent.
 
-    Settings belong to the agent: `configure` puts another frozen agent in place, which the next run uses; a run that
-    goes on keeps the one it began with. Only the modes of the queues are read live. All of it may be called from
-    listeners, hooks, tools and other tasks of the same loop; from another thread, through `loop.call_soon_threadsafe`.
+    Settings belong to the agent: `configure` puts another frozen agent in place, which the next run uses, as it does
+    `deps` and `session_id`; a run that goes on keeps what it began with. Only the modes of the queues are read live. All
+    of it may be called from listeners, hooks, tools and other tasks of the same loop; from another thread, through
+    `loop.call_soon_threadsafe`. `messages` are repaired if they are not fit to be sent.
     """
 
     def __init__(
@@ -58,10 +60,12 @@ class Conversation(Generic[AgentT]):
         self._messages = History.of(repair(messages)[0]) if len(messages) else History()
         self._inbox = Inbox()
         self._listeners: dict[object, Listener] = {}
+        self._ends: dict[object, Callable[[], None]] = {}
         self._run: Run[Any] | None = None
         self._idle = anyio.Event()
         self._idle.set()
         self._paused: RunResult[Any] | None = None
+        self._queues_taken = False
         self._view = View(self._messages)
         self.deps = deps
         self.session_id = session_id
@@ -121,18 +125,21 @@ class Conversation(Generic[AgentT]):
         return self._view.error
 
     def queued(self, queue: Queue) -> tuple[Message, ...]:
-        """The messages that wait in a queue."""
-        return self._run.queued(queue) if self._run is not None else self._inbox.peek(queue)
+        """The messages that wait in a queue, for this run or the next."""
+        run = self._accepting()
+        return run.queued(queue) if run is not None else self._inbox.peek(queue)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every event of every run from now on; a run waits for async listeners."""
         key = object()
         self._listeners[key] = listener
-        ends = [self._run.subscribe(listener)] if self._run is not None else []
+        if self._run is not None:
+            self._ends[key] = self._run.subscribe(listener)
 
         def unsubscribe() -> None:
             self._listeners.pop(key, None)
-            for end in ends:
+            end = self._ends.pop(key, None)
+            if end is not None:
                 end()
 
         return unsubscribe
@@ -140,12 +147,19 @@ class Conversation(Generic[AgentT]):
     # Talking
 
     async def prompt(self, prompt: Prompt, **options: Unpack[RunOptions[Any]]) -> RunResult[str]:
-        """Say something and wait for the end of the run. Raises `RunError` when it fails; the transcript holds it."""
+        """Say something and wait for the end of the run.
+
+        Raises `RunError` when it fails; the transcript holds the failed reply then, and `resume` leaves it out. Raises
+        `UsageError`, and changes nothing, while a run goes on or calls wait for decisions.
+        """
         async with self._running(self._make(prompt, options)) as run:
             return await run
 
     async def resume(self, **options: Unpack[RunOptions[Any]]) -> RunResult[str]:
-        """Go on: with `decisions=` while calls wait, else from the transcript, a failed last reply left out."""
+        """Go on: with `decisions=` while calls wait, else from the transcript, a failed last reply left out.
+
+        The transcript must end in what a model answers, or something must be queued. Raises as `prompt` does.
+        """
         async with self._running(self._make(None, options)) as run:
             return await run
 
@@ -153,22 +167,24 @@ class Conversation(Generic[AgentT]):
     async def live(self, prompt: Prompt | None = None, **options: Unpack[RunOptions[Any]]) -> AsyncGenerator[Run[str]]:
         """Say something (or go on) and watch: `async with chat.live("…") as run: async for event in run: …`.
 
-        Leaving the block ends the run; the transcript then has what was said until then.
+        Leaving the block ends the run; the transcript then has what was said until then. Once the run is over by itself
+        the conversation is free for the next, inside the block too.
         """
         async with self._running(self._make(prompt, options)) as run, run:
             yield run
 
-    def steer(self, message: str | Message) -> str:
+    def steer(self, message: Prompt) -> str:
         """Say something before the next request, in this run or the next. Returns the message's id."""
         return self._queue(message, "steering")
 
-    def follow_up(self, message: str | Message) -> str:
+    def follow_up(self, message: Prompt) -> str:
         """Say something when nothing else is left to do, in this run or the next. Returns the message's id."""
         return self._queue(message, "follow_up")
 
     def clear_queue(self, queue: Queue) -> tuple[Message, ...]:
-        """Empty a queue; what waited in it is handed back."""
-        return self._run.clear_queue(queue) if self._run is not None else self._inbox.clear(queue)
+        """Empty a queue; what waited in it is handed back, and told of while a run goes on."""
+        run = self._accepting()
+        return run.clear_queue(queue) if run is not None else self._inbox.clear(queue)
 
     def decide(self, decisions: Mapping[str, Decision]) -> None:
         """Decide on calls of the run that goes on; a paused one goes on with `resume(decisions=…)`."""
@@ -218,24 +234,36 @@ class Conversation(Generic[AgentT]):
         self._messages = History(repair(messages)[0])
         self._view = View(self._messages)
 
-    def append_message(self, message: Message) -> None:
-        """Add a message at the end, without asking the model. Raises `UsageError` while a run goes on."""
+    def append_message(self, *messages: Message) -> None:
+        """Add messages at the end, without asking the model; a reply with calls comes together with their results.
+
+        Raises `UsageError` for what makes the transcript unfit to be sent, and while a run goes on.
+        """
         self._must_rest("no message can be appended")
-        self.replace_messages((*self._messages, message))
+        appended = (*self._messages, *[stamp(message) for message in messages])
+        problems = validate(appended)
+        if problems:
+            raise UsageError(
+                f"message {problems[0].index - len(self._messages)} cannot be appended: {problems[0].text}"
+            )
+        self.replace_messages(appended)
 
     def clear_messages(self) -> None:
         """Forget the transcript. Raises `UsageError` while a run goes on."""
         self.replace_messages(())
 
-    async def reset(self) -> None:
-        """Begin anew: end the run that goes on, then forget transcript, queues, pause and error. Settings stay."""
+    async def reset(self) -> tuple[Message, ...]:
+        """Begin anew: end the run that goes on, then forget transcript, pause and error. Settings stay.
+
+        Gives back what was still queued. Raises `UsageError` inside the run itself.
+        """
         self._forbid_inside("reset")
-        self.abort("reset")
-        await self._idle.wait()
+        while self._run is not None:
+            self.abort("reset")
+            await self._idle.wait()
         self._paused = None
         self.clear_messages()
-        self._inbox.clear("steering")
-        self._inbox.clear("follow_up")
+        return self.clear_queue("steering") + self.clear_queue("follow_up")
 
     # Inside
 
@@ -253,7 +281,8 @@ class Conversation(Generic[AgentT]):
                 raise UsageError(
                     f"calls wait for decisions ({waiting}): resume(decisions=…), with all denied if need be"
                 )
-            return self._agent.run(resume=self._paused.state, **given)
+            state = replace(load_state(self._paused.state), steering=(), follow_ups=())  # the inbox has them
+            return self._agent.run(resume=dump_state(state), **given)
         if options.get("decisions"):
             raise UsageError("no call waits for a decision: resume() without decisions goes on")
         return self._agent.run(prompt, messages=self._messages, **given)
@@ -270,39 +299,53 @@ class Conversation(Generic[AgentT]):
     @asynccontextmanager
     async def _running(self, run: Run[Any]) -> AsyncGenerator[Run[Any]]:
         """The run as the one that goes on, from its start to the end of its clean-up."""
-        self._run, self._idle = run, anyio.Event()
+        self._run, self._idle, self._queues_taken = run, anyio.Event(), False
         self._inbox.clear("steering")
         self._inbox.clear("follow_up")
         run.subscribe(self._view.apply)
-        for listener in self._listeners.values():
-            run.subscribe(listener)
+        self._ends = {key: run.subscribe(listener) for key, listener in self._listeners.items()}
+        run.when_over(lambda: self._take_over(run))
         try:
             yield run
         finally:
             self._take_over(run)
-            self._run = None
-            self._idle.set()
 
     def _take_over(self, run: Run[Any]) -> None:
-        """What the run leaves behind becomes the conversation's."""
-        steering, follow_ups = run.queued("steering"), run.queued("follow_up")
+        """What the run leaves behind becomes the conversation's, once."""
+        if self._run is not run:
+            return
+        self._take_queued()
         if run.ended:
-            result = run.result
-            self._messages = History.of(result.messages)
-            self._paused = result if result.status == "paused" else None
-            if self._paused is not None:
-                return
-        self._inbox.put_back(steering, "steering")
-        self._inbox.put_back(follow_ups, "follow_up")
+            self._messages = History.of(run.result.messages)
+            self._paused = run.result if run.result.status == "paused" else None
+        self._run, self._ends = None, {}
+        self._idle.set()
 
-    def _queue(self, message: str | Message, queue: Queue) -> str:
-        if self._run is not None and self._run.accepting:
-            return self._run.steer(message) if queue == "steering" else self._run.follow_up(message)
-        stamped = stamp(as_messages(message)[0])
+    def _take_queued(self) -> None:
+        """What the run did not deliver waits for the next one."""
+        if self._run is not None and not self._queues_taken:
+            self._queues_taken = True
+            self._inbox.put_back(self._run.queued("steering"), "steering")
+            self._inbox.put_back(self._run.queued("follow_up"), "follow_up")
+
+    def _accepting(self) -> Run[Any] | None:
+        """The run that takes messages now; while it cleans up, and between runs, the inbox does."""
+        if self._run is None or self._run.accepting:
+            return self._run
+        self._take_queued()
+        return None
+
+    def _queue(self, message: Prompt, queue: Queue) -> str:
+        run = self._accepting()
+        if run is not None:
+            return run.steer(message) if queue == "steering" else run.follow_up(message)
+        stamped = stamp(as_message(message))
         self._inbox.add(stamped, queue)
         return getattr(stamped, "id", "")
 
     def _set_mode(self, queue: Queue, mode: Mode) -> None:
+        if mode not in get_args(Mode):
+            raise UsageError(f"a queue delivers 'one' message at a time or 'all', not {mode!r}")
         self._inbox.modes[queue] = mode
         if self._run is not None:
             self._run.set_mode(queue, mode)

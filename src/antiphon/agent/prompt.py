@@ -7,7 +7,7 @@ from antiphon.errors import UsageError
 from antiphon.types.content import Content, Part
 from antiphon.types.messages import CustomMessage, Message, SystemMessage, UserMessage
 
-__all__ = ["Prompt", "as_messages"]
+__all__ = ["Prompt", "as_message", "as_messages"]
 
 Prompt: TypeAlias = str | Part | Message | Sequence[Message] | Sequence[Content]
 
@@ -37,3 +37,11 @@ def as_messages(prompt: Prompt) -> tuple[Message, ...]:
         f"a prompt of several is either all messages (user, system, custom) or all text and parts; this has {kinds}. "
         "a transcript goes into messages="
     )
+
+
+def as_message(prompt: Prompt) -> Message:
+    """The prompt as one message, for what is queued by itself. Raises `UsageError` when it is several."""
+    messages = as_messages(prompt)
+    if len(messages) != 1:
+        raise UsageError(f"{len(messages)} messages cannot be queued as one: queue each by itself")
+    return messages[0]

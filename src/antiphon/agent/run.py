@@ -10,9 +10,9 @@ from anyio.abc import TaskGroup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon.agent.prompt import Prompt, as_messages
+from antiphon.agent.prompt import Prompt, as_message, as_messages
 from antiphon.errors import UsageError
-from antiphon.loop.approval import check_decisions, pending_calls
+from antiphon.loop.approval import check_decisions, pending_calls, questions
 from antiphon.loop.driver import Driver
 from antiphon.loop.session import Session, forbid_inside
 from antiphon.loop.spec import ForcedCall, RunSpec
@@ -99,14 +99,15 @@ class Run(Generic[OutputT]):
         self._state = start.queued_in(state)
         self._spec = spec
         self._preloaded: tuple[tuple[Message, Queue], ...] = (
-            *[(message, "steering") for message in start.steering],
-            *[(message, "follow_up") for message in start.follow_ups],
+            *[(message, "steering") for message in self._state.steering],
+            *[(message, "follow_up") for message in self._state.follow_ups],
         )
         self._first = first
         self._teller = Teller(state.run_id, spec.parent_run_id)
         self._driver: Driver | None = None
         self._group: TaskGroup | None = None
         self._over = anyio.Event()
+        self._when_over: list[Callable[[], object]] = []
         self._result: RunResult[OutputT] | None = None
         self._error: RunError | None = None
         self._stopped: tuple[str | None] | None = None
@@ -122,7 +123,8 @@ class Run(Generic[OutputT]):
         return self._wait().__await__()
 
     async def _wait(self) -> RunResult[OutputT]:
-        forbid_inside(self.run_id, "awaiting this run")
+        if not self._over.is_set():
+            forbid_inside(self.run_id, "awaiting this run")
         if self._driver is None:
             await self._drive(self._make_driver())
         else:
@@ -160,6 +162,10 @@ class Run(Generic[OutputT]):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every event from now on; returns what ends that. The run waits for async listeners."""
         return self._teller.subscribe(listener)
+
+    def when_over(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the run is over, clean-up included, before anybody who waits for it goes on."""
+        self._when_over.append(callback)
 
     @property
     def ended(self) -> bool:
@@ -215,21 +221,21 @@ class Run(Generic[OutputT]):
         else:
             self._driver.halt("aborted", reason)
 
-    def steer(self, message: str | Message) -> str:
+    def steer(self, message: Prompt) -> str:
         """Say something before the next request, after the tools that run now. Returns the message's id."""
         return self._queue(message, "steering")
 
-    def follow_up(self, message: str | Message) -> str:
+    def follow_up(self, message: Prompt) -> str:
         """Say something when nothing else is left to do. Returns the message's id."""
         return self._queue(message, "follow_up")
 
-    def _queue(self, message: str | Message, queue: Queue) -> str:
+    def _queue(self, message: Prompt, queue: Queue) -> str:
         if self._driver is None:
             raise UsageError("the run has not started: put the message into its input")
         if self._driver.finished:
             raise UsageError("the run is over and cannot take the message: start another run with it")
         session = self._driver.session
-        stamped = session.stamp(as_messages(message)[0])
+        stamped = session.stamp(as_message(message))
         session.feed(Queued(message=stamped, queue=queue))
         session.teller.tell(MessageQueued, message=stamped, queue=queue)
         session.wake()
@@ -296,6 +302,8 @@ class Run(Generic[OutputT]):
         finally:
             unsubscribe()
             self._conclude(driver.session)
+            for callback in self._when_over:
+                callback()
             self._over.set()
 
     def _conclude(self, session: Session) -> None:
@@ -317,6 +325,7 @@ class Run(Generic[OutputT]):
             reason=reason,
             error=reason if status == "error" else None,
             pending=tuple([call for call, _ in pending_calls(state).values()]),
+            questions=questions(state),
             undelivered=() if status == "paused" else (*state.steering, *state.follow_ups),
             warnings=tuple(self._teller.warnings),
             snapshot=lambda: dump_state(state),

@@ -10,7 +10,7 @@ from antiphon.agent.run import Run
 from antiphon.errors import ToolError, UsageError
 from antiphon.loop.limits import Limits
 from antiphon.loop.session import CALL, ChildPaused, Session
-from antiphon.loop.state import Nested, Slot, Spent
+from antiphon.loop.state import Nested, Phase, Slot, Spent
 from antiphon.tools.context import ToolContext
 from antiphon.tools.tool import Tool, ToolTraits
 from antiphon.types.events import ApprovalDecided, ApprovalRequested, Event
@@ -76,19 +76,20 @@ class Child:
         run = self._make(prompt)
         unsubscribe = run.subscribe(self._relay)
         call_id = self.slot.call.id
+        self.parent.children[call_id] = run.decide
         try:
             if self.parent.live:
-                self.parent.children[call_id] = run.decide
                 async with run:
                     result = await run
             else:
                 result = await run
         except RunError as error:
-            self._spend(error.result)
             raise ToolError(f"the agent failed: {error}") from error
         finally:
             self.parent.children.pop(call_id, None)
             unsubscribe()
+            if run.ended:
+                self._spend(run.result)
         return self._answer(result)
 
     def _make(self, prompt: Prompt) -> Run[Any]:
@@ -117,12 +118,13 @@ class Child:
         self.parent.wake()
 
     def _spend(self, result: RunResult[Any]) -> None:
-        self.parent.feed(Spent(usage=result.usage, requests=result.requests))
+        """What it consumed counts in its caller too; a paused one carries it on until it ends."""
+        if result.status != "paused" and self.parent.state.phase is Phase.CALLING:
+            self.parent.feed(Spent(usage=result.usage, requests=result.requests))
 
     def _answer(self, result: RunResult[Any]) -> Any:
         if result.status == "paused":
             raise ChildPaused(result.state)
-        self._spend(result)
         if result.status == "done":
             output: Any = result.output
             return output

@@ -40,8 +40,9 @@ __all__ = ["View"]
 class View:
     """A conversation as it looks after the events so far. Give `apply` every event of its runs, in order.
 
-    `running_calls` are ids of calls whose bodies run, `waiting_calls` of those that wait for a decision, `queued` the
-    messages that wait for their moment, `error` the sentence of the last run's failure.
+    `running_calls` are ids of calls whose bodies run, `waiting_calls` of those that wait for a decision (inside a
+    sub-agent under `outer/inner`), `queued` the messages that the run will deliver, `error` the sentence of the last
+    run's failure. What is changed between runs has no event: make a new view of the messages then.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
@@ -75,8 +76,10 @@ class View:
         return AssistantMessage(parts=tuple(parts), id=self._open, partial=True)
 
     def apply(self, event: Event) -> None:
-        """Take one event. Those of sub-agents change nothing here."""
+        """Take one event. Of those of sub-agents only the questions are seen here."""
         if event.parent_run_id is not None:
+            if isinstance(event, ApprovalRequested | ApprovalDecided):
+                self._take_call(event)
             return
         match event:
             case TextDelta() | ThinkingDelta() | ToolCallDelta():
@@ -95,6 +98,8 @@ class View:
                 assert_never(event)
 
     def _grow(self, event: TextDelta | ThinkingDelta | ToolCallDelta) -> None:
+        if self._open != event.message_id:
+            return
         key = event.index if not isinstance(event, ToolCallDelta) else -1 - event.index
         self._fragments.setdefault(key, (event, []))[1].append(event.text)
 
@@ -123,18 +128,27 @@ class View:
             case MessageQueued(message=message):
                 self.queued.append(message)
             case MessageDelivered(message_id=message_id):
-                self.queued = [message for message in self.queued if getattr(message, "id", "") != message_id]
+                self._unqueue(message_id)
             case MessageReturned(message=message):
-                self.queued = [other for other in self.queued if other != message]
+                self._unqueue(getattr(message, "id", ""))
+
+    def _unqueue(self, message_id: str) -> None:
+        """One receipt is for one message, also when the same was queued twice."""
+        for index, message in enumerate(self.queued):
+            if getattr(message, "id", "") == message_id:
+                del self.queued[index]
+                return
 
     def _take_call(self, event: ToolStarted | ToolFinished | ApprovalRequested | ApprovalDecided) -> None:
         call_id = event.call_id
         match event:
             case ToolStarted():
                 self.running_calls.add(call_id)
-            case ToolFinished():
-                self.running_calls.discard(call_id)
                 self.waiting_calls.discard(call_id)
+            case ToolFinished():
+                inside = f"{call_id}/"  # what waited in a sub-agent that is over waits no more
+                self.running_calls.discard(call_id)
+                self.waiting_calls -= {other for other in self.waiting_calls if f"{other}/".startswith(inside)}
             case ApprovalRequested():
                 self.waiting_calls.add(call_id)
             case ApprovalDecided():
@@ -145,7 +159,10 @@ class View:
             case RunStarted(model=model, thinking=thinking):
                 self.streaming, self.status, self.error = True, None, None
                 self.model, self.thinking = model, thinking
+                self.queued = []
             case RunFinished(status=status, error=error):
                 self.streaming, self.status, self.error = False, status, error
                 self.running_calls = set()
+                if status != "paused":
+                    self.waiting_calls = set()
                 self._close()

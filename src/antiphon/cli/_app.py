@@ -1,9 +1,13 @@
-"""The commands and their options, as typer reads them off the functions."""
+"""The commands and their options, as typer reads them off the functions. They give back what is to be done.
 
-from collections.abc import Sequence
+It is done outside of typer, which has ideas of its own about interrupts and broken pipes.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeAlias
 
 import anyio
 import typer
@@ -21,6 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+Job: TypeAlias = Callable[[], int]
 
 ModelName = Annotated[
     str | None,
@@ -68,7 +74,7 @@ def ask(
     cwd: Folder = None,
     json: Annotated[bool, typer.Option("--json", help="Print every event as a line of JSON.")] = False,
     timeout: Annotated[float | None, typer.Option("--timeout", min=0.001, help="Stop after so many seconds.")] = None,
-) -> int:
+) -> Job:
     """Ask one question; the answer streams to stdout, everything about it goes to stderr.
 
     Exit codes: 0 done, 1 a failure, 2 used wrongly, 3 stopped, 4 a limit was reached, 5 waiting, 130 Ctrl-C.
@@ -86,7 +92,8 @@ def ask(
         tools=tools,
         cwd=cwd,
     )
-    return anyio.run(answer, Question(prompt=prompt_of(prompt or ()), setup=setup, as_json=json, timeout=timeout))
+    question = partial(Question, setup=setup, as_json=json, timeout=timeout)
+    return lambda: anyio.run(answer, question(prompt=prompt_of(prompt or ())))
 
 
 @app.command()
@@ -100,7 +107,7 @@ def chat(
     max_turns: Turns = None,
     tools: WithTools = True,
     cwd: Folder = None,
-) -> int:
+) -> Job:
     """Talk with a model; `/help` says what can be done there."""
     from antiphon.cli.chat import chat as talk
 
@@ -114,24 +121,24 @@ def chat(
         tools=tools,
         cwd=cwd,
     )
-    return anyio.run(talk, setup)
+    return lambda: anyio.run(talk, setup)
 
 
 @app.command()
-def models() -> int:
+def models() -> Job:
     """Show which models can be used here, and how."""
     from antiphon.cli.models import show_models
 
-    return anyio.run(show_models)
+    return lambda: anyio.run(show_models)
 
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run the command that the arguments name. Raises `UsageError` for arguments that make none."""
     try:
-        code: Any = app(list(arguments) or ["--help"], standalone_mode=False, prog_name="antiphon")
+        job: Job | int = app(list(arguments) or ["--help"], standalone_mode=False, prog_name="antiphon")
     except typer.TyperException as error:
         raise UsageError(sentence(error)) from error
-    return code if isinstance(code, int) else DONE
+    return DONE if isinstance(job, int) else job()  # a number: typer has told the help, or the version
 
 
 def sentence(error: typer.TyperException) -> str:

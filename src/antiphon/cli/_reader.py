@@ -45,7 +45,7 @@ class TerminalReader:
         self.interrupted = False
         self._renderer = renderer
         self._session: PromptSession[str] = PromptSession(
-            message="> ",
+            message=[("bold ansicyan", "> ")],
             multiline=True,
             prompt_continuation="  ",
             history=FileHistory(str(history)) if is_writable(history) else InMemoryHistory(),

@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def search(root: str, place: str, pattern: str, *, regex: bool) -> dict[str, Any
     for path in files(place):
         if looked >= FILES or time.monotonic() > until:
             return {"lines": found, "looked": looked, "cut": "files"}
+        if not is_text(path):
+            continue
         looked += 1
         name = os.path.relpath(path, root).replace(os.sep, "/")
         for number, line in lines(path):
@@ -54,20 +57,23 @@ def files(place: str) -> Iterator[Path]:
         yield from [Path(folder, name) for name in sorted(names)]
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file; none of one that is large, binary, no plain file, or cannot be read."""
+def is_text(path: Path) -> bool:
+    """Whether it is a plain file that people may have written, and can be read. A named pipe is not opened."""
     try:
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            return
+            return False
         with path.open("rb") as file:
-            if b"\0" in file.read(8192):
-                return
-            file.seek(0)
-            for number, line in enumerate(file, 1):
-                yield number, line.decode(errors="replace").rstrip("\r\n")[:LONGEST_LINE]
+            return b"\0" not in file.read(8192)
     except OSError:
-        return
+        return False
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file and their numbers."""
+    with suppress(OSError), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            yield number, line.decode(errors="replace").rstrip("\r\n")[:LONGEST_LINE]
 
 
 def around(line: str, start: int) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from antiphon.agent.agent import Agent
+from antiphon.cli._interrupt import silent_keys
 from antiphon.cli._setup import close_model, model_of
 from antiphon.cli.ask import watched
 from antiphon.cli.choose import Choice
@@ -37,7 +38,8 @@ class Talk:
     async def say(self, prompt: str) -> int:
         """Say something and show the answer; the exit code that the answer stands for."""
         run = self.agent.run(prompt, messages=self.messages)
-        code = await watched(run, self._renderer.show)
+        with silent_keys():
+            code = await watched(run, self._renderer.show)
         self.messages = run.result.messages
         return code
 

@@ -46,6 +46,8 @@ async def talked(talk: Talk, reader: Reader, renderer: Renderer) -> int:
                 continue
             code = await talk.say(line.strip())
             reader.interrupted = code == INTERRUPTED
+            if sys.stdin.isatty():
+                renderer.note("")
         except LeaveChat:
             break
         except (AntiphonError, OSError) as error:

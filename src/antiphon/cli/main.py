@@ -35,9 +35,10 @@ def run(arguments: Sequence[str]) -> int:
         code = invoke(arguments)
         sys.stdout.flush()
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in EXTRA:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
             raise
-        return complain(f"the command needs {error.name!r}, which is not installed; pip install 'antiphon[cli]'", ERROR)
+        return complain(f"the command needs {package!r}, which is not installed; pip install 'antiphon[cli]'", ERROR)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -1,6 +1,6 @@
 """The steps of the table: each takes a state and an input and gives the next state with what to do."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -91,10 +91,20 @@ def prompt_forced(state: RunState, given: Prompted) -> Step:
 
 
 def resume(state: RunState, given: Resumed) -> Step:
-    messages = closed(without_failed_reply(state.messages), given.at)
-    ending = "reply" if len(messages) > 0 and isinstance(messages[-1], AssistantMessage) else "no"
-    state = replace(begun(state, phase=Phase.ASKING, messages=messages), ending=ending)
+    kept = without_failed_reply(state.messages)
+    messages = closed(kept, given.at)
+    announced = min(state.announced, len(kept))
+    state = replace(
+        begun(state, phase=Phase.ASKING, messages=messages, announced=announced), ending=ended_by(state, messages)
+    )
     return state, (AskModel(),)
+
+
+def ended_by(state: RunState, messages: History) -> Literal["no", "reply", "end_turn"]:
+    """What it was that ended, and goes on only for what is queued."""
+    if len(messages) > 0 and isinstance(messages[-1], AssistantMessage):
+        return "reply"
+    return "end_turn" if state.phase is Phase.DONE and (state.steering or state.follow_ups) else "no"
 
 
 def rerun_open(state: RunState, _given: Resumed) -> Step:

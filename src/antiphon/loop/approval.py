@@ -6,7 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from antiphon.errors import UsageError
-from antiphon.loop.hooks import resolved
+from antiphon.loop.hooks import answer_of
+from antiphon.loop.results import copied
 from antiphon.loop.session import Session
 from antiphon.loop.spec import Allow, ApprovalContext, Ask, Verdict
 from antiphon.loop.state import Answer, Approve, Asks, Decision, Deny, Nested, RunState
@@ -15,21 +16,23 @@ from antiphon.tools.arguments import Prepared
 from antiphon.tools.tool import Tool
 from antiphon.types.content import ToolCall
 
-__all__ = ["approval_context", "check_decisions", "pending_calls", "refusal", "verdict_on"]
+__all__ = ["approval_context", "check_decisions", "pending_calls", "questions", "refusal", "verdict_on"]
 
 
 def approval_context(session: Session, call: ToolCall, tool: Tool | None, arguments: dict[str, Any]) -> ApprovalContext:
-    return ApprovalContext(**session.common(), call=call, tool=tool, arguments=dict(arguments))
+    return ApprovalContext(**session.common(), call=call, tool=tool, arguments=arguments)
 
 
 async def verdict_on(session: Session, call: ToolCall, tool: Tool, prepared: Prepared) -> Verdict:
     """The agent's policy decides; where it has no opinion, the tool's own `needs_approval`."""
     policy = session.spec.policy
     if policy is not None:
-        verdict = await resolved(policy(approval_context(session, call, tool, prepared.object)))
+        verdict = await answer_of(
+            policy, approval_context(session, call, tool, copied(prepared)), "the policy", Allow, Ask, Deny
+        )
         if verdict is not None:
             return verdict
-    match tool.verdict(call.id, dict(prepared.object)):
+    match tool.verdict(call.id, copied(prepared)):
         case "run":
             return Allow()
         case "ask":
@@ -58,6 +61,18 @@ def pending_calls(state: RunState) -> dict[str, tuple[ToolCall, Asks]]:
             path = f"{slot.call.id}/{call_id}"
             waiting[path] = (replace(call, id=path), asks)
     return waiting
+
+
+def questions(state: RunState) -> dict[str, Any]:
+    """What pending calls ask from inside, by call id; those of a sub-agent under `outer/inner`."""
+    found: dict[str, Any] = {}
+    for slot in state.pending:
+        if slot.nested is not None:
+            inner = questions(load_state(slot.nested))
+            found |= {f"{slot.call.id}/{call_id}": question for call_id, question in inner.items()}
+        elif slot.question is not None:
+            found[slot.call.id] = slot.question
+    return found
 
 
 def check_decisions(state: RunState, decisions: Mapping[str, Decision]) -> dict[str, Decision]:

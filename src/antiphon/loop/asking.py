@@ -16,7 +16,7 @@ from antiphon.loop.hooks import (
     UseContext,
     UseReply,
     UseRequest,
-    resolved,
+    answer_of,
 )
 from antiphon.loop.limits import exceeded
 from antiphon.loop.outgoing import outgoing
@@ -29,7 +29,6 @@ from antiphon.types.content import ToolCall
 from antiphon.types.events import ContextReplaced, LimitReached, MessageDelivered, TurnFinished, TurnStarted
 from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage
 from antiphon.types.request import ModelRequest, ModelSettings
-from antiphon.types.thinking import effective_thinking
 from antiphon.types.transcript import validate
 
 __all__ = ["ask", "close_turn"]
@@ -42,21 +41,32 @@ async def ask(session: Session, sources: Sources) -> None:
     await sources.refresh()
     session.turn_tools = session.tools
     if (session.rounds or session.resumed_round) and not await wants_more(session):
+        session.declined = True
         session.feed(Declined())
         return
     delivered = deliver(session)
-    await session.publish()
-    await prepare_context(session)
-    session.open_turn = session.state.counters.turns + 1
-    session.teller.tell(TurnStarted, turn=session.open_turn)
-    await session.settle()
-    request = await build_request(session)
-    for message_id, queue in delivered:
-        session.teller.tell(MessageDelivered, message_id=message_id, queue=queue)
+    if not delivered and session.state.ending != "no":  # what was queued has been taken back meanwhile
+        session.feed(Declined())
+        return
+    try:
+        request = await next_request(session)
+    finally:  # also when no request can be made: the messages are in the transcript now
+        for message_id, queue in delivered:
+            session.teller.tell(MessageDelivered, message_id=message_id, queue=queue)
     session.open_message = session.mint_message_id()
     outcome = await ask_until_answered(session, request)
     session.rounds += 1
     await take_reply(session, request, outcome)
+
+
+async def next_request(session: Session) -> ModelRequest:
+    """The turn begins: what it sends."""
+    await session.publish()
+    await prepare_context(session)
+    session.open_turn, session.turn_began = session.state.counters.turns + 1, len(session.state.messages)
+    session.teller.tell(TurnStarted, turn=session.open_turn)
+    await session.settle()
+    return await build_request(session)
 
 
 def check_run_limits(session: Session) -> None:
@@ -76,7 +86,7 @@ async def wants_more(session: Session) -> bool:
             messages=session.state.messages,
             results=round_results(session.state.messages),
         )
-        if await resolved(hook(context)) is False:
+        if await answer_of(hook, context, "should_continue", bool) is False:
             return False
     return True
 
@@ -116,8 +126,11 @@ def model_context(session: Session, messages: Sequence[Message], settings: Model
 
 def own_settings(settings: ModelSettings) -> ModelSettings:
     """The settings for a hook, which may change the dicts in them without changing those of other runs."""
-    found = {name: getattr(settings, name) for name in settings.__struct_fields__}
-    dicts = {name: deepcopy(value) for name, value in found.items() if isinstance(value, dict)}
+    dicts: dict[str, Any] = {}
+    for name in settings.__struct_fields__:
+        value: Any = getattr(settings, name)
+        if isinstance(value, dict):
+            dicts[name] = deepcopy(value)  # pyright: ignore[reportUnknownArgumentType] - whatever is in it
     return replace(settings, **dicts) if dicts else settings
 
 
@@ -129,8 +142,9 @@ async def prepare_context(session: Session) -> None:
     messages: Sequence[Message] = session.state.messages
     model = session.model
     for hook in hooks:
-        change = await resolved(hook(ModelContext(**model_context(session, tuple(messages), session.spec.settings))))
-        if isinstance(change, UseContext):
+        context = ModelContext(**model_context(session, tuple(messages), session.spec.settings))
+        change = await answer_of(hook, context, "prepare_context", UseContext)
+        if change is not None:
             messages = messages if change.messages is None else tuple(change.messages)
             model = change.model or model
     replaced = messages is not session.state.messages
@@ -159,10 +173,11 @@ async def build_request(session: Session) -> ModelRequest:
     settings = session.spec.settings
     changed = False
     for hook in session.hooks.at("before_model_request"):
-        change = await resolved(hook(ModelContext(**model_context(session, messages, settings))))
+        context = ModelContext(**model_context(session, messages, settings))
+        change = await answer_of(hook, context, "before_model_request", UseRequest, Stop)
         if isinstance(change, Stop):
             raise stopped(change, "before_model_request")
-        if isinstance(change, UseRequest):
+        if change is not None:
             changed = changed or change.messages is not None
             messages = messages if change.messages is None else tuple(change.messages)
             settings = settings.merged(change.settings)
@@ -176,7 +191,7 @@ async def build_request(session: Session) -> ModelRequest:
         instructions=session.instructions(specs),
         tools=specs,
         tool_choice=choice if specs else "auto",
-        settings=replace(settings, thinking=effective_thinking(settings.thinking, session.info)),
+        settings=settings,
         session_id=session.spec.session_id,
         meta=session.spec.meta,
         cancel=session.cancel,
@@ -226,10 +241,10 @@ def remind(session: Session, message: AssistantMessage) -> None:
 async def after_response(session: Session, request: ModelRequest, message: AssistantMessage) -> AssistantMessage:
     for hook in session.hooks.at("after_model_response"):
         context = ReplyContext(**model_context(session, request.messages, request.settings), message=message)
-        change = await resolved(hook(context))
+        change = await answer_of(hook, context, "after_model_response", UseReply, Stop)
         if isinstance(change, Stop):
             raise stopped(change, "after_model_response")
-        if isinstance(change, UseReply):
+        if change is not None:
             message = changed_reply(message, change)
             session.reply = message
     return message
@@ -256,5 +271,5 @@ def close_turn(session: Session) -> None:
     results = round_results(messages)
     index = len(messages) - len(results) - 1
     reply = messages[index] if index >= 0 else None
-    message = reply if isinstance(reply, AssistantMessage) else None
+    message = reply if isinstance(reply, AssistantMessage) and index >= session.turn_began else None
     session.teller.tell(TurnFinished, turn=turn, message=message, results=results if message else ())

@@ -2,21 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import math
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import assert_never
+from functools import partial
+from typing import Any, assert_never
 
 import anyio
 from msgspec.structs import replace
 
 from antiphon.loop.asking import ask, close_turn
+from antiphon.loop.bodies import Body
 from antiphon.loop.hooks import RunEndContext, RunStartContext, resolved
 from antiphon.loop.invoke import Work
 from antiphon.loop.reply import partial_reply
 from antiphon.loop.session import INSIDE, HaltRun, Session
 from antiphon.loop.sources import Sources
 from antiphon.loop.spec import Instructions
-from antiphon.loop.state import AskModel, AwaitDecisions, Failed, Finish, Halted, Input, Phase, RunTools
+from antiphon.loop.state import AskModel, AwaitDecisions, Finish, Halted, Input, Phase, Resumed, RunTools, Slot
+from antiphon.loop.telling import cancelled_from_outside
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.events import (
     ContextReplaced,
@@ -55,20 +60,23 @@ class Driver:
     def halt(self, status: Status, reason: str | None) -> None:
         """End the run from outside. The first reason counts."""
         session = self.session
-        if self.finished or session.halting is not None:
+        if session.closing or session.halting is not None:
             return
         session.halting = HaltRun(status, reason)
-        session.cancel.cancel(reason)
-        session.wake()
         self.scope.cancel()
+        session.signal(reason)
+        session.wake()
 
     def follow(self, signal: CancelSignal | None) -> Callable[[], None]:
         """Let an outside signal, cancelled in whatever thread, end the run. Returns what ends the following."""
         if signal is None or signal.cancelled:
             return lambda: None
-        loop = asyncio.get_running_loop()
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
 
         def cancelled() -> None:
+            if threading.get_ident() == thread:
+                self.halt("aborted", signal.reason)
+                return
             with suppress(RuntimeError):  # the loop was closed meanwhile, and the run with it
                 loop.call_soon_threadsafe(self.halt, "aborted", signal.reason)
 
@@ -81,12 +89,11 @@ class Driver:
         try:
             with self.scope:
                 halted = await self._run()
-            await self._end(self.session.halting or halted)
         except BaseException:
-            if not self.finished:
-                await self._end(self.session.halting or HaltRun("aborted", "the task of the run was cancelled"))
+            halted = HaltRun("aborted", "the task of the run was cancelled")
             raise
         finally:
+            await self._end(self.session.halting or halted)
             INSIDE.reset(token)
 
     async def _run(self) -> HaltRun | None:
@@ -96,6 +103,10 @@ class Driver:
                 pass
         except HaltRun as halt:
             return halt
+        except asyncio.CancelledError as error:
+            if cancelled_from_outside():
+                raise
+            return HaltRun("error", "a hook or a tool source raised a cancellation of its own", error)
         except Exception as error:  # noqa: BLE001 - whatever an application's code raises ends the run, not the process
             return HaltRun("error", f"{type(error).__name__}: {error}", error)
         return None
@@ -110,16 +121,20 @@ class Driver:
         )
         for message, queue in self.preloaded:
             session.teller.tell(MessageQueued, message=message, queue=queue)
+        before, session.resumed_round = session.state.messages, bool(session.state.batch)
+        session.feed(self.first)
+        self._tell_left_out(before)
         context = RunStartContext(**session.common(), messages=session.state.messages)
         for hook in session.hooks.at("on_run_start"):
             await resolved(hook(context))
         await session.settle()
         await self._instruct(session.spec.instructions)
         await self.sources.begin()
-        before = session.state.messages
-        session.feed(self.first)
-        self._tell_left_out(before)
+        await session.announce()
         await session.publish()
+        if isinstance(self.first, Resumed):
+            self.work.tell_requested()
+            self.work.tell_decided(self.first.decisions)
 
     def _tell_left_out(self, before: History) -> None:
         """Going on may leave a failed reply out: viewers must take it back."""
@@ -146,8 +161,7 @@ class Driver:
     async def _go_on(self) -> bool:
         """Carry out one thing; `True` when the run is over."""
         session = self.session
-        if session.teller.unsettled:
-            await session.settle()
+        await session.settle()
         if session.effects:
             effect = session.effects.popleft()
             match effect:
@@ -161,12 +175,24 @@ class Driver:
                     await self._hold()
                 case Finish():
                     await session.publish()
-                    return True
+                    return not await self._reopened()
                 case _:
                     assert_never(effect)
         elif not await self.work.step():
             await session.sleep(lambda: bool(self.work.ended) or session.teller.unsettled)
         return False
+
+    async def _reopened(self) -> bool:
+        """What is queued while the last words are announced opens a turn, unless the application wants no further one."""
+        session = self.session
+        if session.state.phase is not Phase.DONE or session.declined:
+            return False
+        close_turn(session)
+        await session.settle()
+        if not (session.state.steering or session.state.follow_ups):
+            return False
+        session.feed(Resumed(at=session.now()))
+        return True
 
     async def _hold(self) -> None:
         """Nothing can go on: wait for a decision where somebody can give one, else pause."""
@@ -182,64 +208,74 @@ class Driver:
     # Ending: whatever happened, the transcript is closed, every call has its end, and the last event is told.
 
     async def _end(self, halted: HaltRun | None) -> None:
-        session = self.session
-        error: BaseException | None = halted.cause if halted is not None else session.failure
-        with anyio.CancelScope(shield=True):
-            await self.work.stop()
-            await self._close(halted)
-        close_turn(session)
-        self._return_queued()
-        state = session.state
-        status: Status = state.status or "error"
-        self.finished = True
-        session.cancel.cancel(state.reason)
-        session.outcome = (status, state.reason, error)
-        session.teller.close(
-            RunFinished,
-            status=status,
-            reason=state.reason,
-            usage=state.counters.usage,
-            error=state.reason if status == "error" else None,
-        )
-        with anyio.move_on_after(END_SECONDS, shield=True):
-            await session.settle()
-            await self.sources.end()
-            await self._end_hooks(status, error)
-        session.teller.drop_unsettled()
+        """Close whatever is open, tell the last event, take leave.
 
-    async def _close(self, halted: HaltRun | None) -> None:
-        session = self.session
-        if halted is None and session.state.phase in (Phase.DONE, Phase.STOPPED, Phase.HELD):
-            return
-        with anyio.move_on_after(END_SECONDS):
-            await self._finish_running()
-        if halted is None:
-            halted = HaltRun("error", "the run ended before it was finished")
-        if session.state.phase in (Phase.DONE, Phase.STOPPED):
-            session.state = replace(session.state, status=halted.status, reason=halted.reason)
-            await self._publish()
-            return
-        self._halt_state(halted)
-        await self._publish()
-
-    async def _finish_running(self) -> None:
-        """Bodies that ended in time keep their results, through the same hooks as ever."""
-        for call_id, body in list(self.work.running.items()):
-            slot = self.session.state.batch.get(call_id)
-            if slot is None or slot.stage != "started":
-                continue
+        A cancel that comes meanwhile ends the step that it meets, not the closing, and is raised when all is closed.
+        """
+        late: asyncio.CancelledError | None = None
+        deadline = math.inf
+        for step in self._closing(halted):
             try:
-                await self.work.finish_body(call_id, body)
-            except HaltRun:
-                continue
+                with anyio.CancelScope(shield=True, deadline=deadline):
+                    await step()
+            except asyncio.CancelledError as cancelled:
+                late = cancelled if cancelled_from_outside() else late
+            except Exception as error:
+                logger.exception("closing run %s", self.session.state.run_id)
+                self.session.warn("closing_failed", f"closing the run raised {type(error).__name__}: {error}")
+            deadline = min(deadline, anyio.current_time() + END_SECONDS)
+        if late is not None:
+            raise late
 
-    def _halt_state(self, halted: HaltRun) -> None:
+    def _closing(self, halted: HaltRun | None) -> Iterator[Callable[[], Awaitable[None]]]:
+        """The steps of the ending, in order; what is between them happens at once."""
+        session = self.session
+        session.closing = True
+        session.signal(halted.reason if halted is not None else session.state.reason)
+        yield self.work.stop
+        if halted is not None or session.state.phase not in (Phase.DONE, Phase.STOPPED, Phase.HELD):
+            unrun: dict[str, ToolResultMessage] = {}
+            for call_id, body in list(self.work.running.items()):
+                yield partial(self._finish_running, call_id, body)
+            for slot in session.state.batch.values():
+                yield partial(self._finish_judged, slot, unrun)
+            yield self._publish
+            session.tell_rest()
+            self._halt_state(halted or HaltRun("error", "the run ended before it was finished"), unrun)
+            yield self._publish
+            session.tell_rest()
+        self._conclude(halted)
+        while session.teller.unsettled:
+            yield session.settle
+        for hook in session.hooks.at("on_run_end"):
+            yield partial(self._call_end_hook, hook)
+        yield self.sources.end
+        while session.teller.unsettled:
+            yield session.settle
+
+    async def _finish_running(self, call_id: str, body: Body) -> None:
+        """A body that ended in time keeps its result, through the same hooks as ever."""
+        slot = self.session.state.batch.get(call_id)
+        if slot is not None and slot.stage == "started":
+            with suppress(HaltRun):
+                await self.work.finish_body(call_id, body)
+
+    async def _finish_judged(self, slot: Slot, unrun: dict[str, ToolResultMessage]) -> None:
+        """A call that was judged and will not run any more gets a result too, through the hooks after it."""
+        if slot.stage in ("allowed", "pending", "denied"):
+            unrun[slot.call.id] = await self.work.unrun(slot)
+
+    def _halt_state(self, halted: HaltRun, unrun: dict[str, ToolResultMessage]) -> None:
         """The machine closes the open calls; each gets its finish event."""
         session = self.session
+        if session.state.phase in (Phase.DONE, Phase.STOPPED):
+            session.state = replace(session.state, status=halted.status, reason=halted.reason)
+            return
+        self.work.tell_requested()
         open_slots = [slot for slot in session.state.batch.values() if slot.stage != "finished"]
         known = len(session.state.messages)
         session.effects.clear()
-        session.feed(self._last_input(halted))
+        session.feed(replace(self._last_input(halted), outcomes=unrun))
         results = {m.call_id: m for m in session.state.messages[known:] if isinstance(m, ToolResultMessage)}
         for slot in open_slots:
             result = results.get(slot.call.id)
@@ -248,25 +284,41 @@ class Driver:
                     ToolFinished, call_id=slot.call.id, name=slot.call.name, result=result, outcome=result.outcome
                 )
 
-    def _last_input(self, halted: HaltRun) -> Halted | Failed:
+    def _last_input(self, halted: HaltRun) -> Halted:
         session = self.session
         if session.reply is not None:
-            partial: AssistantMessage | None = session.reply
+            said: AssistantMessage | None = session.reply
         elif halted.status == "error" and session.state.phase is Phase.ASKING:
             text = halted.reason or "the run failed"
-            partial = partial_reply(session, session.model, session.joiner, stop_reason="error", error=text)
+            said = partial_reply(session, session.model, session.joiner, stop_reason="error", error=text)
         elif session.joiner is not None:
-            partial = partial_reply(session, session.model, session.joiner, stop_reason="aborted")
+            said = partial_reply(session, session.model, session.joiner, stop_reason="aborted")
         else:
-            partial = None
-        return Halted(status=halted.status, reason=halted.reason, partial=partial, at=session.now())
+            said = None
+        return Halted(status=halted.status, reason=halted.reason, partial=said, at=session.now())
 
     async def _publish(self) -> None:
         try:
             await self.session.publish()
-        except Exception as error:  # noqa: BLE001 - the ending goes on; what was not announced is announced on resume
+        except Exception as error:  # noqa: BLE001 - the ending goes on; what was not announced is on resume
             self.session.warn("on_append_failed", f"on_append raised {type(error).__name__}: {error}")
-            await self.session.publish(quietly=True)
+
+    def _conclude(self, halted: HaltRun | None) -> None:
+        """All is closed: say how it ended. From here on the run takes nothing more."""
+        session = self.session
+        close_turn(session)
+        self.finished = True
+        self._return_queued()
+        state = session.state
+        status: Status = state.status or "error"
+        session.outcome = (status, state.reason, halted.cause if halted is not None else session.failure)
+        session.teller.close(
+            RunFinished,
+            status=status,
+            reason=state.reason,
+            usage=state.counters.usage,
+            error=state.reason if status == "error" else None,
+        )
 
     def _return_queued(self) -> None:
         """Messages that were not delivered are handed back, unless the state keeps them for the resume."""
@@ -279,18 +331,14 @@ class Driver:
         for message in session.state.follow_ups:
             session.teller.tell(MessageReturned, message=message, queue="follow_up", why=why)
 
-    async def _end_hooks(self, status: Status, error: BaseException | None) -> None:
+    async def _call_end_hook(self, hook: Callable[[Any], Any]) -> None:
         session = self.session
-        context = RunEndContext(
-            **session.common(),
-            status=status,
-            reason=session.state.reason,
-            error=error,
-            messages=session.state.messages,
-        )
-        for hook in session.hooks.at("on_run_end"):
-            try:
-                await resolved(hook(context))
-            except Exception as failure:
-                logger.warning("on_run_end of run %s raised", session.state.run_id, exc_info=failure)
-                session.teller.warn("on_run_end_failed", f"on_run_end raised {type(failure).__name__}: {failure}")
+        assert session.outcome is not None
+        status, reason, error = session.outcome
+        messages = session.state.messages
+        context = RunEndContext(**session.common(), status=status, reason=reason, error=error, messages=messages)
+        try:
+            await resolved(hook(context))
+        except Exception as failure:
+            logger.warning("on_run_end of run %s raised", session.state.run_id, exc_info=failure)
+            session.warn("on_run_end_failed", f"on_run_end raised {type(failure).__name__}: {failure}")

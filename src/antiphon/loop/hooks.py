@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, TypeAlias
 
 from msgspec import Struct
 
+from antiphon.errors import UsageError
 from antiphon.tools.hooks import Maybe, UseArguments, UseResult
 from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelSignal
@@ -195,3 +196,12 @@ class HookChain(Struct, frozen=True):
 async def resolved(value: Any) -> Any:
     """What a sync or an async callable gave back."""
     return await value if inspect.isawaitable(value) else value
+
+
+async def answer_of(hook: Hook, context: Any, point: str, *kinds: type[Any]) -> Any:
+    """What a hook says at `point`: nothing, or one of `kinds`. Raises `UsageError` for what might be meant as a no."""
+    answer = await resolved(hook(context))
+    if answer is None or isinstance(answer, kinds):
+        return answer
+    names = ", ".join([kind.__name__ for kind in kinds])
+    raise UsageError(f"{point} answered {answer!r}, which means nothing here; return None or {names}")

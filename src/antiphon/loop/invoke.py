@@ -3,24 +3,23 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
-
-import msgspec
 
 from antiphon.errors import ToolError
 from antiphon.loop.approval import approval_context, check_decisions, refusal
 from antiphon.loop.bodies import Body, run_tool, wait_for_bodies
 from antiphon.loop.hooks import resolved
-from antiphon.loop.judging import Judgement, denied, judge
-from antiphon.loop.results import CallEnd, error_end, finish_call, value_end
+from antiphon.loop.judging import denied, judge
+from antiphon.loop.results import NOT_RUN, CallEnd, after_hooks, copied, error_end, finish_call, last_reply, value_end
 from antiphon.loop.session import CALL, ChildPaused, Session
-from antiphon.loop.state import Answer, Approve, Decided, Decision, Deny, Judged, Slot, Started
+from antiphon.loop.state import Answer, Approve, Asks, Decided, Decision, Deny, Judged, Slot, Started
 from antiphon.tools.arguments import ArgumentError, Prepared
 from antiphon.tools.context import ToolContext
 from antiphon.tools.tool import Tool
 from antiphon.types.events import ApprovalDecided, ApprovalRequested, ToolProgress, ToolRequested, ToolStarted
+from antiphon.types.messages import ToolResultMessage
 
 __all__ = ["Work"]
 
@@ -35,6 +34,7 @@ class Work:
         self.running: dict[str, Body] = {}
         self.ended: deque[tuple[str, Body]] = deque()
         self.approvers: dict[str, Body] = {}
+        self._batch = ""
         self._requested: set[str] = set()
         self._prepared: dict[str, tuple[Tool, Prepared]] = {}
         self._questions: dict[str, asyncio.Future[Any]] = {}
@@ -49,13 +49,21 @@ class Work:
 
     def add(self, call_ids: tuple[str, ...]) -> None:
         """These calls may move on. A new batch is told of first, every call in order."""
+        self.tell_requested()
         batch = self.session.state.batch
-        for call_id, slot in batch.items():
+        waiting = set(self.todo) | set(call_ids)
+        self.todo = deque([call_id for call_id in batch if call_id in waiting])
+
+    def tell_requested(self) -> None:
+        """Tell of the calls that were not told of, in order. Ids are unique within a batch only."""
+        if self.session.state.batch and self._batch != (reply := last_reply(self.session).id):
+            self._batch = reply
+            for kept in (self._requested, self._prepared, self._asked):
+                kept.clear()
+        for call_id, slot in self.session.state.batch.items():
             if slot.stage != "finished" and call_id not in self._requested:
                 self._requested.add(call_id)
                 self.session.teller.tell(ToolRequested, call=slot.call, turn=self.session.state.counters.turns)
-        waiting = set(self.todo) | set(call_ids)
-        self.todo = deque([call_id for call_id in batch if call_id in waiting])
 
     async def step(self) -> bool:
         """Do one thing; `False` when there is nothing to do but wait."""
@@ -110,31 +118,38 @@ class Work:
         session, call = self.session, slot.call
         judgement = await judge(session, call)
         if judgement.end is not None:
-            await finish_call(session, call, judgement.tool, judgement.end)
+            await finish_call(session, call, judgement.tool, judgement.end, judgement.stop)
             return
         tool, prepared = judgement.tool, judgement.prepared
         assert tool is not None
         assert prepared is not None
-        self._prepared[call.id] = (tool, prepared)
-        if judgement.asks or tool.external:
-            await self._ask(slot, judgement)
-        else:
-            session.feed(Judged(call_id=call.id, verdict="allowed", arguments=prepared.text))
-            self.ready.append(call.id)
+        if judgement.asks:
+            await self._ask(slot, tool, prepared, "approval")
+            return
+        session.feed(Judged(call_id=call.id, verdict="allowed", arguments=prepared.text))
+        await self._allow(slot, tool, prepared)
 
-    async def _ask(self, slot: Slot, judgement: Judgement) -> None:
+    async def _allow(self, slot: Slot, tool: Tool, prepared: Prepared) -> None:
+        """Nothing stands in the call's way any more. One that runs elsewhere waits for its result now."""
+        if tool.external:
+            await self._ask(slot, tool, prepared, "answer")
+            return
+        self._prepared[slot.call.id] = (tool, prepared)
+        self.ready.append(slot.call.id)
+
+    async def _ask(self, slot: Slot, tool: Tool, prepared: Prepared, asks: Asks) -> None:
         """Put the call to whoever decides; nobody is waited for."""
-        session, call, tool, prepared = self.session, slot.call, judgement.tool, judgement.prepared
-        assert tool is not None
-        assert prepared is not None
-        asks = "approval" if judgement.asks else "answer"
+        session, call = self.session, slot.call
+        self._prepared[call.id] = (tool, prepared)
         session.feed(Judged(call_id=call.id, verdict="pending", arguments=prepared.text, asks=asks))
         session.teller.tell(ApprovalRequested, call_id=call.id, name=call.name, arguments=copied(prepared))
         approver = session.spec.approver
-        if approver is not None and asks == "approval":
+        if approver is not None and asks == "approval" and self._is_pending(call.id):
             context = approval_context(session, call, tool, copied(prepared))
             run = make_runner(lambda: resolved(approver(context)))
-            self.approvers[call.id] = Body(run, timeout=None, grace=0.0, ended=self._ender(call.id))
+            self.approvers[call.id] = Body(
+                run, timeout=None, grace=session.spec.tool_options.grace, ended=self._ender(call.id)
+            )
         await session.settle()
 
     async def _deny(self, slot: Slot) -> None:
@@ -145,7 +160,7 @@ class Work:
             self.ended = deque([item for item in self.ended if item[1] is not body])
         tool, prepared = await self._prepare(slot)
         assert isinstance(slot.decision, Deny)
-        end = denied(self.session, slot.call, refusal(slot.decision), prepared)
+        end = denied(self.session, slot.call, refusal(slot.decision), prepared, inner=True)
         await finish_call(self.session, slot.call, tool, end)
 
     async def _follow(self, slot: Slot, decision: Decision) -> None:
@@ -161,23 +176,24 @@ class Work:
         if tool is None or prepared is None:
             await self._gone(slot)
         elif isinstance(decision, Answer) and tool.external:
-            await finish_call(session, call, tool, value_end(session, call, decision.value, prepared))
-        elif isinstance(decision, Approve) and decision.arguments is not None:
-            await self._edited(slot, tool, decision.arguments)
+            await finish_call(session, call, tool, value_end(session, call, decision.value, prepared, inner=True))
+        elif isinstance(decision, Approve):
+            await self._approved(slot, tool, prepared, decision)
         else:
             self._prepared[call.id] = (tool, prepared)
             self.ready.append(call.id)
 
-    async def _edited(self, slot: Slot, tool: Tool, arguments: dict[str, Any]) -> None:
+    async def _approved(self, slot: Slot, tool: Tool, prepared: Prepared, decision: Approve) -> None:
         """A person's arguments are validated like any other, and final."""
-        try:
-            prepared = tool.prepare_object(arguments)
-        except ArgumentError as error:
-            end = error_end(self.session, slot.call, f"the edited arguments are wrong: {error}", "error", error=error)
-            await finish_call(self.session, slot.call, tool, end)
-            return
-        self._prepared[slot.call.id] = (tool, prepared)
-        self.ready.append(slot.call.id)
+        if decision.arguments is not None:
+            try:
+                prepared = tool.prepare_object(decision.arguments)
+            except ArgumentError as error:
+                text = f"the edited arguments are wrong: {error}"
+                end = error_end(self.session, slot.call, text, "error", error=error, inner=True)
+                await finish_call(self.session, slot.call, tool, end)
+                return
+        await self._allow(slot, tool, prepared)
 
     async def _restore(self, slot: Slot) -> None:
         """A call that was allowed before a restart runs with the arguments that were allowed."""
@@ -185,8 +201,7 @@ class Work:
         if tool is None or prepared is None:
             await self._gone(slot)
             return
-        self._prepared[slot.call.id] = (tool, prepared)
-        self.ready.append(slot.call.id)
+        await self._allow(slot, tool, prepared)
 
     async def _prepare(self, slot: Slot) -> tuple[Tool | None, Prepared | None]:
         known = self._prepared.get(slot.call.id)
@@ -287,15 +302,16 @@ class Work:
             del self.approvers[call_id]
             await self._approver_ended(call_id, body)
             return
-        if self.running.pop(call_id, None) is None:
-            return
-        await self.finish_body(call_id, body)
+        if self.running.get(call_id) is body:
+            await self.finish_body(call_id, body)
+            del self.running[call_id]
 
     async def finish_body(self, call_id: str, body: Body) -> None:
         """The body has ended, or was left behind: its result goes through the hooks into the batch."""
         slot = self.session.state.batch[call_id]
         tool, prepared = self._prepared[call_id]
-        self._contexts.pop(call_id).close()
+        if (context := self._contexts.pop(call_id, None)) is not None:
+            context.close()
         paused = paused_child(body)
         if paused is not None:
             self.session.feed(Judged(call_id=call_id, verdict="pending", asks="nested", nested=paused))
@@ -324,7 +340,7 @@ class Work:
         if body.timed_out:
             return self._timed_out(slot, tool, prepared, more)
         if task.cancelled() and body.cancelled:
-            return error_end(session, call, "the call was cancelled while it ran", "cancelled", prepared, **more)
+            return self._cancelled(slot, tool, prepared, more)
         if task.cancelled():
             return error_end(session, call, "the tool cancelled itself", "error", prepared, **more)
         error = task.exception()
@@ -339,15 +355,28 @@ class Work:
         text = f"the call took longer than {limit:g} s and was ended"
         return error_end(self.session, slot.call, text, "timeout", prepared, **more)
 
+    def _cancelled(self, slot: Slot, tool: Tool, prepared: Prepared, more: dict[str, Any]) -> CallEnd:
+        """Nothing can end a thread: what is left to it may still have its effect."""
+        if tool.is_async:
+            text = "the call was cancelled while it ran"
+            return error_end(self.session, slot.call, text, "cancelled", prepared, **more)
+        self.session.warn("still_running", f"tool {tool.name!r} was cancelled and is left to its thread")
+        text = "the call was left while it ran: whether it had an effect is not known"
+        return error_end(self.session, slot.call, text, "unknown", prepared, **more)
+
     async def _approver_ended(self, call_id: str, body: Body) -> None:
-        if body.task.cancelled() or call_id not in {slot.call.id for slot in self.session.state.pending}:
+        if not self._is_pending(call_id):
             return
-        error = body.task.exception()
-        decided: Any = Deny(f"the approver failed: {error}") if error is not None else body.task.result()
-        if isinstance(decided, bool):
-            decided = Approve() if decided else Deny()
+        decided = decision_of(body)
+        if isinstance(decided, str):
+            self.session.warn("approver_failed", f"{decided}; call {call_id!r} was refused")
+            decided = Deny(f"nobody could be asked: {decided}")
         self.decide({call_id: decided})
         await self.session.settle()
+
+    def _is_pending(self, call_id: str) -> bool:
+        slot = self.session.state.batch.get(call_id)
+        return slot is not None and slot.stage == "pending"
 
     def decide(self, decisions: dict[str, Decision]) -> None:
         """Take decisions on pending calls. Raises `UsageError` for those that fit none."""
@@ -356,14 +385,23 @@ class Work:
         if not own:
             return
         session.feed(Decided(decisions=check_decisions(session.state, own)))
-        for call_id, decision in own.items():
-            session.teller.tell(
-                ApprovalDecided,
-                call_id=call_id,
-                approved=not isinstance(decision, Deny),
-                arguments=decision.arguments if isinstance(decision, Approve) else None,
-                reason=refusal(decision) if isinstance(decision, Deny) else None,
-            )
+        self.tell_decided(own)
+        for call_id in own:
+            approver = self.approvers.pop(call_id, None)
+            if approver is not None:
+                approver.cancel()
+
+    def tell_decided(self, decisions: Mapping[str, Decision]) -> None:
+        """Tell of decisions on this run's own calls; a sub-agent tells of its own."""
+        for call_id, decision in decisions.items():
+            if call_id in self.session.state.batch:
+                self.session.teller.tell(
+                    ApprovalDecided,
+                    call_id=call_id,
+                    approved=not isinstance(decision, Deny),
+                    arguments=decision.arguments if isinstance(decision, Approve) else None,
+                    reason=refusal(decision) if isinstance(decision, Deny) else None,
+                )
 
     def _for_children(self, decisions: dict[str, Decision]) -> dict[str, Decision]:
         """Hand the decisions on calls of sub-agents that run now to them; those that are left are this run's."""
@@ -375,6 +413,19 @@ class Work:
                 child(inner)
         return own
 
+    async def unrun(self, slot: Slot) -> ToolResultMessage:
+        """The result of a call that was judged and will not run any more. The hooks after it close what theirs opened."""
+        session, call = self.session, slot.call
+        tool, prepared = await self._prepare(slot)
+        if isinstance(slot.decision, Answer) and tool is not None and tool.external:
+            end = value_end(session, call, slot.decision.value, prepared, inner=True)
+        elif slot.question is not None or slot.nested is not None:
+            text = "the call was cancelled while it waited for an answer"
+            end = error_end(session, call, text, "cancelled", prepared, inner=True)
+        else:
+            end = error_end(session, call, NOT_RUN, "not_run", prepared, inner=True)
+        return (await after_hooks(session, call, tool, end))[0].result
+
     async def stop(self) -> None:
         """End every body: what has a result keeps it, what does not is cancelled; nothing new starts."""
         self.todo.clear()
@@ -384,16 +435,30 @@ class Work:
         self.ended.clear()
 
 
+def decision_of(body: Body) -> Approve | Deny | str:
+    """What an approver decided, or a sentence about why it did not."""
+    task = body.task
+    if task.cancelled():
+        return "the approver was cancelled"
+    error = task.exception()
+    if error is not None:
+        return f"the approver raised {type(error).__name__}: {error}"
+    match task.result():
+        case Approve() | Deny() as decided:
+            return decided
+        case True:
+            return Approve()
+        case False:
+            return Deny()
+        case other:
+            return f"the approver answered {other!r}, which is neither a boolean nor Approve or Deny"
+
+
 def paused_child(body: Body) -> dict[str, Any] | None:
     """The state of the sub-agent that was this body, if it paused."""
     task = body.task
     error = task.exception() if task.done() and not task.cancelled() else None
     return error.state if isinstance(error, ChildPaused) else None
-
-
-def copied(prepared: Prepared) -> dict[str, Any]:
-    """The arguments as somebody else's own copy."""
-    return msgspec.json.decode(prepared.text)
 
 
 def make_runner(make: Callable[[], Any]) -> Callable[[], Any]:

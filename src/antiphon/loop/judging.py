@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.loop.approval import verdict_on
-from antiphon.loop.hooks import Block, Stop, ToolCallContext, resolved
-from antiphon.loop.results import CallEnd, error_end, last_reply, value_end
-from antiphon.loop.session import HaltRun, Session
+from antiphon.loop.hooks import Block, Stop, ToolCallContext, answer_of
+from antiphon.loop.results import NOT_RUN, CallEnd, copied, error_end, last_reply, value_end
+from antiphon.loop.session import HaltRun, Session, stopped
 from antiphon.loop.spec import Ask
 from antiphon.loop.state import Deny
 from antiphon.loop.toolset import unknown_tool
@@ -24,11 +25,12 @@ __all__ = ["Judgement", "denied", "judge"]
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """What judging came to: an end already, or prepared arguments that run, or wait for a person."""
+    """What judging came to: an end already (perhaps of the run too), or arguments that run, or wait for a person."""
 
     tool: Tool | None
     prepared: Prepared | None = None
     end: CallEnd | None = None
+    stop: HaltRun | None = None
     asks: bool = False
 
 
@@ -85,13 +87,16 @@ async def ask_hooks(session: Session, call: ToolCall, tool: Tool | None, prepare
     inner = tool.hooks.before_execute if tool is not None and tool.hooks is not None else None
     reached_inner = False
     try:
-        for hook in hooks + ([inner] if inner else []):
-            reached_inner = hook is inner
-            change = await resolved(hook(call_context(session, call, tool, prepared)))
-            if isinstance(change, Stop) and not reached_inner:
-                raise HaltRun("stopped", change.reason)  # noqa: TRY301 - the way out of a run
+        for place, hook in enumerate([*hooks, inner] if inner is not None else hooks):
+            reached_inner = place == len(hooks)
+            point, more = ("before_execute", ()) if reached_inner else ("before_tool_execute", (Block, Stop))
+            context = call_context(session, call, tool, prepared)
+            change = await answer_of(hook, context, point, UseArguments, UseResult, *more)
+            if isinstance(change, Stop):
+                end = error_end(session, call, NOT_RUN, "not_run", prepared)
+                return Judgement(tool=tool, end=end, stop=stopped(change, "before_tool_execute"))
             if isinstance(change, Block):
-                return Judgement(tool=tool, end=denied(session, call, change.reason, prepared))
+                return Judgement(tool=tool, end=denied(session, call, change.reason, prepared, inner=False))
             if isinstance(change, UseArguments):
                 prepared = changed_arguments(tool, change)
             if isinstance(change, UseResult):
@@ -99,15 +104,15 @@ async def ask_hooks(session: Session, call: ToolCall, tool: Tool | None, prepare
                     session, call, given_result(change), prepared, short_circuited=True, inner=reached_inner
                 )
                 return Judgement(tool=tool, end=end)
-    except HaltRun:
-        raise
-    except Exception as error:  # noqa: BLE001 - a hook's failure around a tool is an error for the model
-        end = error_end(session, call, f"{error}", "error", prepared, error=error, inner=reached_inner)
+        if tool is not None:
+            return await reach_verdict(session, call, tool, prepared)
+    except Exception as error:  # noqa: BLE001 - a failure around a tool is an error for the model, and nothing runs
+        text = str(error) or type(error).__name__
+        end = error_end(session, call, text, "error", prepared, error=error, inner=reached_inner)
         return Judgement(tool=tool, end=end)
-    if tool is None:
-        text = unknown_tool(call.name, session.turn_tools)
-        return Judgement(tool=None, end=error_end(session, call, text, "error", invalid=True))
-    return await reach_verdict(session, call, tool, prepared)
+    text = unknown_tool(call.name, session.turn_tools)
+    end = error_end(session, call, text, "error", invalid=True)
+    return Judgement(tool=None, end=replace(end, prepared=prepared))
 
 
 def call_context(session: Session, call: ToolCall, tool: Tool | None, prepared: Prepared) -> ToolCallContext[Any]:
@@ -117,7 +122,7 @@ def call_context(session: Session, call: ToolCall, tool: Tool | None, prepared: 
         message=last_reply(session),
         call=call,
         tool=tool,
-        arguments=dict(prepared.object),
+        arguments=copied(prepared),
     )
 
 
@@ -139,10 +144,13 @@ def given_result(change: UseResult) -> Any:
 async def reach_verdict(session: Session, call: ToolCall, tool: Tool, prepared: Prepared) -> Judgement:
     verdict = await verdict_on(session, call, tool, prepared)
     if isinstance(verdict, Deny):
-        return Judgement(tool=tool, end=denied(session, call, verdict.reason, prepared))
+        return Judgement(
+            tool=tool, end=denied(session, call, verdict.reason or verdict.instruction, prepared, inner=True)
+        )
     return Judgement(tool=tool, prepared=prepared, asks=isinstance(verdict, Ask))
 
 
-def denied(session: Session, call: ToolCall, reason: str | None, prepared: Prepared | None) -> CallEnd:
+def denied(session: Session, call: ToolCall, reason: str | None, prepared: Prepared | None, *, inner: bool) -> CallEnd:
     """A refusal; its sentence is for the model."""
-    return error_end(session, call, reason or "the call was refused: go on without it", "denied", prepared)
+    text = reason or "the call was refused: go on without it"
+    return error_end(session, call, text, "denied", prepared, inner=inner)

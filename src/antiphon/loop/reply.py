@@ -1,5 +1,6 @@
 """One attempt at a reply: deltas in, events out, a message at the end."""
 
+import asyncio
 from contextlib import aclosing
 from typing import Any
 
@@ -7,8 +8,9 @@ import anyio
 from msgspec.structs import replace
 
 from antiphon.errors import Dropped, ModelError, Stalled
-from antiphon.loop.session import Session
+from antiphon.loop.session import HaltRun, Session
 from antiphon.loop.spec import Recovery
+from antiphon.loop.telling import cancelled_from_outside
 from antiphon.loop.watchdog import Watchdog
 from antiphon.types.content import ToolCall
 from antiphon.types.events import MessageStarted, TextDelta, ThinkingDelta, ToolCallDelta
@@ -32,16 +34,26 @@ __all__ = ["partial_reply", "read_reply"]
 
 async def read_reply(session: Session, model: Model, request: ModelRequest, attempt: int) -> AssistantMessage:
     """Stream one reply. Raises `ModelError`; what came until then stays in `session.joiner`."""
+    session.check()
     recovery: Recovery = session.spec.recovery
+    session.streamed = ""
     session.joiner = Joiner(lambda: session.mint("call"))
     reader = Reader(session, session.joiner, attempt)
     with anyio.CancelScope() as scope, Watchdog(scope, recovery) as watchdog:
         try:
             await reader.read(model, request, watchdog)
-        except ModelError:
+        except HaltRun:
             raise
+        except asyncio.CancelledError as error:
+            if cancelled_from_outside():
+                raise
+            raise Dropped("the model's stream raised a cancellation of its own") from error
         except Exception as error:
-            raise foreign(error) from error
+            if session.joiner.finish is None:
+                if isinstance(error, ModelError):
+                    raise
+                raise foreign(error) from error
+            session.warn("model_close_failed", f"the reply is whole, and the model's stream did not close: {error!r}")
     if session.joiner.finish is None:
         if watchdog.stalled is not None:
             raise Stalled(watchdog.stalled)
@@ -80,11 +92,13 @@ class Reader:
                     watchdog.rest()
                     await session.settle()
                     watchdog.resume()
+                session.check()
                 if type(delta) is FinishChunk:
                     return
 
     def _begin(self) -> None:
         self._begun = True
+        self._session.streamed = self._id
         self._session.teller.tell(
             MessageStarted, message_id=self._id, role="assistant", turn=self._turn, attempt=self._attempt
         )
@@ -92,7 +106,9 @@ class Reader:
     def take(self, delta: Delta) -> None:
         """Keep a delta and tell of it."""
         if isinstance(delta, TextChunk):
-            self._tell(TextDelta, delta.text, self._joiner.text(delta))
+            place = self._joiner.text(delta)
+            if delta.text:
+                self._tell(TextDelta, delta.text, place)
         elif isinstance(delta, CallChunk):
             self._tell_call(delta)
         else:
@@ -156,6 +172,6 @@ def stamped(
         model=info.id if info else None,
         stop_reason=stop_reason,
         error=error,
-        message_id=session.open_message,
+        message_id=session.open_message or session.mint_message_id(),
         created_at=session.now(),
     )

@@ -1,13 +1,15 @@
 """From what a tool gave back to the one result message of its call, through the hooks that come after it."""
 
+from copy import deepcopy
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.errors import FatalToolError
-from antiphon.loop.hooks import Stop, ToolOutcomeContext, resolved
-from antiphon.loop.session import HaltRun, Session
+from antiphon.loop.hooks import Stop, ToolOutcomeContext, answer_of
+from antiphon.loop.session import HaltRun, Session, stopped
 from antiphon.loop.state import Returned
 from antiphon.tools.arguments import Prepared
 from antiphon.tools.hooks import UseResult
@@ -18,7 +20,9 @@ from antiphon.types.events import ToolFinished
 from antiphon.types.messages import AssistantMessage, Outcome, ToolResultMessage
 from antiphon.types.unset import UNSET
 
-__all__ = ["CallEnd", "error_end", "finish_call", "value_end"]
+__all__ = ["NOT_RUN", "CallEnd", "after_hooks", "copied", "error_end", "finish_call", "last_reply", "value_end"]
+
+NOT_RUN = "the call was not run because the run ended first"
 
 
 class CallEnd(Struct, frozen=True, kw_only=True):
@@ -102,30 +106,33 @@ def error_end(
     return CallEnd(result=result, prepared=prepared, **more)
 
 
-async def finish_call(session: Session, call: ToolCall, tool: Tool | None, end: CallEnd) -> None:
-    """Ask the hooks after it, tell the end, and hand the result to the machine."""
-    stop: Stop | None = None
-    result = end.result
-    try:
-        result, stop = await after_hooks(session, call, tool, end)
-    except Exception as error:  # noqa: BLE001 - a failed filter must not let the unfiltered result through
-        details = {"hook_failed": repr(error), "result": end.result.text, "details": end.result.details}
-        failed = error_end(session, call, f"a hook after the tool failed: {error}", "error", end.prepared)
-        result = replace(failed.result, details=details)
+async def finish_call(
+    session: Session, call: ToolCall, tool: Tool | None, end: CallEnd, stop: HaltRun | None = None
+) -> None:
+    """Ask the hooks after it, hand the result to the machine, and tell the end; then end the run if somebody wants it.
+
+    The machine has the result before anybody hears of it: a state that is stored at that moment does not lose it.
+    """
+    end, stopping = await after_hooks(session, call, tool, end)
+    session.feed(Returned(call_id=call.id, result=end.result, end_turn=end.end_turn, invalid=end.invalid))
+    tell_end(session, call, end)
+    await session.settle()
+    raise_for(session, tool, end)
+    for halt in (stop, stopping):
+        if halt is not None:
+            raise halt
+
+
+def tell_end(session: Session, call: ToolCall, end: CallEnd) -> None:
     session.teller.tell(
         ToolFinished,
         call_id=call.id,
         name=call.name,
-        result=result,
-        outcome=result.outcome,
-        arguments=dict(end.prepared.object) if end.prepared is not None else None,
+        result=end.result,
+        outcome=end.result.outcome,
+        arguments=copied(end.prepared) if end.prepared is not None else None,
         seconds=end.seconds,
     )
-    await session.settle()
-    session.feed(Returned(call_id=call.id, result=result, end_turn=end.end_turn, invalid=end.invalid))
-    raise_for(session, tool, end)
-    if stop is not None:
-        raise HaltRun("stopped", stop.reason)
 
 
 def raise_for(session: Session, tool: Tool | None, end: CallEnd) -> None:
@@ -140,42 +147,71 @@ def raise_for(session: Session, tool: Tool | None, end: CallEnd) -> None:
 
 async def after_hooks(
     session: Session, call: ToolCall, tool: Tool | None, end: CallEnd
-) -> tuple[ToolResultMessage, Stop | None]:
-    """The tool's own hook first, then the run's, then the agent's: what goes in first comes out last."""
-    result = end.result
+) -> tuple[CallEnd, HaltRun | None]:
+    """The tool's own hook first, then the run's, then the agent's: what goes in first comes out last.
+
+    Each is asked, also when one before it failed or wants the run to end: it may be the one that closes what its
+    partner opened, or that hides what nobody must see.
+    """
     hooks = session.hooks.at("after_tool_execute", reverse=True)
     inner = tool.hooks.after_execute if end.inner and tool is not None and tool.hooks is not None else None
-    for hook in ([inner] if inner else []) + hooks:
-        context = ToolOutcomeContext(
-            **session.common(),
-            step=session.state.counters.turns,
-            message=last_reply(session),
-            call=call,
-            tool=tool,
-            arguments=dict(end.prepared.object) if end.prepared is not None else {},
-            result=result,
-            error=end.error,
-            seconds=end.seconds,
-            short_circuited=end.short_circuited,
-        )
-        change = await resolved(hook(context))
-        if isinstance(change, Stop) and hook is not inner:
-            return result, change
-        if isinstance(change, UseResult):
-            result = changed_result(session, call, result, change)
-    return result, None
+    what_happened, stop = end.result, None
+    chain = [("after_tool_execute", hook) for hook in hooks]
+    for point, hook in [("after_execute", inner), *chain] if inner is not None else chain:
+        kinds = (UseResult, Stop) if point == "after_tool_execute" else (UseResult,)
+        try:
+            change = await answer_of(hook, outcome_context(session, call, tool, end), point, *kinds)
+            if isinstance(change, UseResult):
+                end = replace(end, result=changed_result(session, call, end.result, change))
+        except Exception as error:  # noqa: BLE001 - a failed filter must not let the unfiltered result through
+            end = after_failure(session, call, end, what_happened, error)
+            continue
+        if isinstance(change, Stop):
+            stop = stop or stopped(change, point)
+    return end, stop
+
+
+def outcome_context(session: Session, call: ToolCall, tool: Tool | None, end: CallEnd) -> ToolOutcomeContext[Any]:
+    result = end.result
+    return ToolOutcomeContext(
+        **session.common(),
+        step=session.state.counters.turns,
+        message=last_reply(session),
+        call=call,
+        tool=tool,
+        arguments=copied(end.prepared) if end.prepared is not None else {},
+        result=result if result.details is None else replace(result, details=deepcopy(result.details)),
+        error=end.error,
+        seconds=end.seconds,
+        short_circuited=end.short_circuited,
+    )
+
+
+def after_failure(
+    session: Session, call: ToolCall, end: CallEnd, what_happened: ToolResultMessage, error: Exception
+) -> CallEnd:
+    """The end of a call whose after hook failed: the model reads that, what really happened is in the details."""
+    text = f"a hook after the tool failed: {error or type(error).__name__}"
+    failed = error_end(session, call, text, "error", end.prepared)
+    details = {"hook_failed": repr(error), "result": what_happened.text, "details": what_happened.details}
+    return replace(end, result=replace(failed.result, details=details), error=error, short_circuited=False)
 
 
 def changed_result(session: Session, call: ToolCall, result: ToolResultMessage, change: UseResult) -> ToolResultMessage:
     """The result with the given fields replaced, the rest kept."""
+    is_error = change.is_error
     if change.content is not UNSET:
         shaped = shaped_value(session, call, ToolResult(change.content, result.details))
         result = replace(result, parts=shaped.parts, details=shaped.details)
+        is_error = True if shaped.is_error and is_error is UNSET else is_error
     if change.details is not UNSET:
-        shaped = shaped_value(session, call, ToolResult(None, change.details))
-        result = replace(result, details=shaped.details)
-    if change.is_error is not UNSET:
-        is_error = bool(change.is_error)
+        result = replace(result, details=shaped_value(session, call, ToolResult("", change.details)).details)
+    if is_error is not UNSET:
         outcome: Outcome = ("error" if result.outcome == "ok" else result.outcome) if is_error else "ok"
-        result = replace(result, is_error=is_error, outcome=outcome)
+        result = replace(result, is_error=bool(is_error), outcome=outcome)
     return result
+
+
+def copied(prepared: Prepared) -> dict[str, Any]:
+    """The arguments as somebody else's own copy."""
+    return msgspec.json.decode(prepared.text)

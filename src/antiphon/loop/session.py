@@ -1,5 +1,6 @@
 """One run while it lives: its state, its events, its mailbox, and what every part of the driver shares."""
 
+import logging
 import time
 from asyncio import Future, get_running_loop
 from collections import deque
@@ -33,6 +34,8 @@ from antiphon.types.request import Model, ModelInfo, PayloadHook, ThinkingLevel,
 from antiphon.types.thinking import effective_thinking
 
 __all__ = ["CALL", "INSIDE", "ChildPaused", "HaltRun", "Session", "forbid_inside", "stopped"]
+
+logger = logging.getLogger("antiphon")
 
 INSIDE: ContextVar[tuple[str, ...]] = ContextVar("antiphon_inside", default=())
 """The runs whose own code is being run here: waiting for one of them would never end."""
@@ -93,6 +96,7 @@ class Session:
         self.spec = spec
         self.state = state
         self.teller = teller
+        teller.on_warning = self._warned
         self.hooks = HookChain(spec.hooks)
         self.model: Model = spec.model
         self.tools: dict[str, Tool] = by_name(spec.tools, "the agent's tools")
@@ -111,10 +115,14 @@ class Session:
         self.failure: BaseException | None = None
         self.outcome: tuple[Status, str | None, BaseException | None] | None = None
         self.open_message = ""
-        self.open_turn = 0
+        self.streamed = ""
+        self.open_turn = self.turn_began = 0
         self.rounds = 0
         self.resumed_round = False
+        self.declined = False
+        self.append_failed = False
         self.halting: HaltRun | None = None
+        self.closing = False
         self.began = time.monotonic()
         self._waiter: Future[None] | None = None
         self._minted: dict[str, int] = {}
@@ -239,40 +247,78 @@ class Session:
     # Telling
 
     async def settle(self) -> None:
+        """Wait for async listeners; then go on only if nobody ended the run meanwhile."""
         if self.teller.unsettled:
             await self.teller.settle()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what ends the run, if somebody ended it: nothing more is asked, nothing more is started."""
+        if self.halting is not None and not self.closing:
+            raise self.halting
+
+    def signal(self, reason: str | None) -> None:
+        """Let models, hooks and tools know that the run ends."""
+        try:
+            self.cancel.cancel(reason)
+        except ExceptionGroup as failed:
+            self.warn("cancel_listener_raised", f"listeners of the run's cancel signal raised: {failed.exceptions!r}")
 
     def warn(self, code: str, text: str) -> None:
         """Tell of something odd, as an event and to `on_warning`."""
         self.teller.warn(code, text)
+
+    def _warned(self, code: str, text: str) -> None:
         for hook in self.hooks.at("on_warning"):
-            self.teller.call_later(hook(code, text))
+            try:
+                self.teller.call_later(hook(code, text))
+            except Exception as error:
+                logger.warning("on_warning of run %s raised", self.state.run_id, exc_info=error)
 
-    async def publish(self, *, quietly: bool = False) -> None:
-        """Announce each message that joined the transcript: to `on_append` first, then as events; wait for listeners.
-
-        `quietly` leaves `on_append` out: it has failed, and the messages are announced to it when the run is resumed.
-        """
-        messages = self.state.messages
-        appending = [] if quietly else self.hooks.at("on_append")
-        for index in range(self.told, len(messages)):
-            message = messages[index]
-            self.told = index + 1
-            self.new.append(message)
-            if appending:
-                for hook in appending:
-                    await resolved(hook(message))
-                self.feed(Announced(count=index + 1))
-            self.tell_message(message)
+    async def publish(self) -> None:
+        """Announce each message that joined the transcript: to `on_append` first, then as events; wait for listeners."""
+        while self.told < len(self.state.messages):
+            await self._append(self.told)
+            self.tell_next()
             await self.settle()
+
+    async def announce(self) -> None:
+        """Tell `on_append` of what an earlier run could not tell it of."""
+        for index in range(self.state.announced, self.told):
+            await self._append(index)
+
+    async def _append(self, index: int) -> None:
+        """Tell `on_append` of one message. Once it has failed it is told no more: a log has no holes."""
+        hooks = self.hooks.at("on_append")
+        if not hooks or self.append_failed:
+            return
+        try:
+            for hook in hooks:
+                await resolved(hook(self.state.messages[index]))
+        except Exception:
+            self.append_failed = True
+            raise
+        self.feed(Announced(count=index + 1))
+
+    def tell_rest(self) -> None:
+        """Tell of the messages that nobody has time to wait for."""
+        while self.told < len(self.state.messages):
+            self.tell_next()
+
+    def tell_next(self) -> None:
+        """Tell of the next message as events."""
+        message = self.state.messages[self.told]
+        self.told += 1
+        self.new.append(message)
+        self.tell_message(message)
 
     def tell_message(self, message: Message) -> None:
         """The start (unless it was streamed) and the end of a message."""
         turn = self.open_turn
         message_id = getattr(message, "id", "")
-        if not message_id or message_id != self.open_message:
+        if not message_id or message_id != self.streamed:
             self.teller.tell(MessageStarted, message_id=message_id, role=role_of(message), turn=turn)
-        self.open_message = ""
+        self.open_message = self.streamed = ""
         self.teller.tell(MessageFinished, message=message, turn=turn)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from antiphon.errors import UsageError
-from antiphon.loop.hooks import Stop, ToolsContext, UseTools, resolved
+from antiphon.loop.hooks import Stop, ToolsContext, UseTools, answer_of, resolved
 from antiphon.loop.session import Session, stopped
 from antiphon.loop.toolset import by_name
 from antiphon.tools.source import ToolSource, close_source
@@ -122,10 +122,11 @@ class Sources:
         session = self.session
         for hook in session.hooks.at("after_tools_resolved"):
             tools = tuple([tool for _, tool in self._entries])
-            change = await resolved(hook(ToolsContext(**session.common(), why=why, source=source, tools=tools)))
+            context = ToolsContext(**session.common(), why=why, source=source, tools=tools)
+            change = await answer_of(hook, context, "after_tools_resolved", UseTools, Stop)
             if isinstance(change, Stop):
                 raise stopped(change, "after_tools_resolved")
-            if isinstance(change, UseTools):
+            if change is not None:
                 self._replace(change.tools)
 
     def _replace(self, tools: Sequence[Tool]) -> None:

@@ -2,14 +2,14 @@
 
 import inspect
 import logging
-from asyncio import Future, get_running_loop
+from asyncio import CancelledError, Future, current_task, get_running_loop
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
 
 from antiphon.types.events import Event, RunFinished, Warned
 
-__all__ = ["Listener", "Teller"]
+__all__ = ["Listener", "Teller", "cancelled_from_outside"]
 
 logger = logging.getLogger("antiphon")
 
@@ -19,11 +19,55 @@ Listener: TypeAlias = Callable[[Any], Any]
 """Takes an `Event`; sync, or async (then the run waits for it before it goes on)."""
 
 
+def cancelled_from_outside() -> bool:
+    """Whether a `CancelledError` that came up here was asked of this task; else the awaited code made it up itself."""
+    task = current_task()
+    return task is None or task.cancelling() > 0
+
+
+class Kept:
+    """Events kept for the one who iterates, until the last.
+
+    Not a generator: who breaks off leaves nothing to be closed, and a wait that was cancelled can be repeated.
+    """
+
+    __slots__ = ("_events", "_over", "_waiter")
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._waiter: Future[None] | None = None
+        self._over = False
+
+    def put(self, event: Event) -> None:
+        self._events.append(event)
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def close(self) -> None:
+        """Nothing will be put any more."""
+        self._over = True
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._events:
+            if self._over:
+                raise StopAsyncIteration
+            self._waiter = get_running_loop().create_future()
+            await self._waiter
+        return self._events.popleft()
+
+
 class Teller:
     """The events of one run.
 
     `tell` is sync: sync listeners are called in it, what async ones return is awaited by `settle`, which the driver calls
-    before it goes on. Events are kept for an iterator only when somebody entered the run (`keep`).
+    before it goes on. What a listener makes the run tell is heard by all after the event that they hear now. Events are
+    kept for an iterator only when somebody entered the run (`keep`).
     """
 
     def __init__(self, run_id: str, parent_run_id: str | None = None) -> None:
@@ -31,15 +75,23 @@ class Teller:
         self.parent_run_id = parent_run_id
         self.seq = 0
         self.warnings: list[tuple[str, str]] = []
+        self.on_warning: Callable[[str, str], None] | None = None
         self._listeners: dict[object, Listener] = {}
+        self._unheard: deque[tuple[Event, list[tuple[object, Listener]]]] = deque()
+        self._delivering = False
+        self._complained: set[object] = set()
         self._barrier: deque[tuple[object, Awaitable[Any]]] = deque()
-        self._buffer: deque[Event] | None = None
-        self._waiter: Future[None] | None = None
+        self._kept: Kept | None = None
         self._closed = False
 
     def keep(self) -> None:
         """Keep events from now on until they are iterated."""
-        self._buffer = deque()
+        self._kept = Kept()
+
+    def events(self) -> AsyncIterator[Event]:
+        """The kept events, until the last."""
+        assert self._kept is not None
+        return self._kept
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every event from now on. Returns what takes it away again."""
@@ -52,24 +104,44 @@ class Teller:
         return unsubscribe
 
     def tell(self, kind: Callable[..., Event], **said: Any) -> None:
-        """Number an event and hand it out."""
-        self.seq += 1
-        self.hand_out(kind(run_id=self.run_id, seq=self.seq, parent_run_id=self.parent_run_id, **said))
+        """Number an event and hand it out. After the last one there is nothing to tell."""
+        if not self._closed:
+            self.seq += 1
+            self._deliver(kind(run_id=self.run_id, seq=self.seq, parent_run_id=self.parent_run_id, **said))
 
-    def hand_out(self, event: Event, *, without: object = None) -> None:
+    def hand_out(self, event: Event) -> None:
+        """Pass an event on that has its number from another run."""
+        if not self._closed:
+            self._deliver(event)
+
+    def close(self, last: Callable[..., RunFinished], **said: Any) -> None:
+        """Tell the last event: nothing follows it, warnings go to the log alone."""
+        self.seq += 1
+        event = last(run_id=self.run_id, seq=self.seq, parent_run_id=self.parent_run_id, **said)
+        self._closed = True
+        self._deliver(event)
+        if self._kept is not None:
+            self._kept.close()
+
+    def _deliver(self, event: Event, without: object = None) -> None:
         """Give a numbered event to the iterator and to every listener but `without`."""
-        buffer = self._buffer
-        if buffer is not None:
-            buffer.append(event)
-            waiter = self._waiter
-            if waiter is not None:
-                self._waiter = None
-                if not waiter.done():
-                    waiter.set_result(None)
+        if self._kept is not None:
+            self._kept.put(event)
         if self._listeners:
-            for key, listener in list(self._listeners.items()):
-                if key is not without and key in self._listeners:
-                    self._call(key, listener, event)
+            self._unheard.append((event, [item for item in self._listeners.items() if item[0] is not without]))
+            if not self._delivering:
+                self._call_listeners()
+
+    def _call_listeners(self) -> None:
+        self._delivering = True
+        try:
+            while self._unheard:
+                event, listeners = self._unheard.popleft()
+                for key, listener in listeners:
+                    if key in self._listeners:
+                        self._call(key, listener, event)
+        finally:
+            self._delivering = False
 
     def _call(self, key: object, listener: Listener, event: Event) -> None:
         try:
@@ -91,6 +163,10 @@ class Teller:
             key, waiting = self._barrier.popleft()
             try:
                 await waiting
+            except CancelledError as error:
+                if cancelled_from_outside():
+                    raise
+                self._complain(key, error)
             except Exception as error:  # noqa: BLE001 - as in _call
                 self._complain(key, error)
 
@@ -98,41 +174,21 @@ class Teller:
     def unsettled(self) -> bool:
         return bool(self._barrier)
 
-    def drop_unsettled(self) -> None:
-        """Close what nobody will wait for any more."""
-        while self._barrier:
-            _, waiting = self._barrier.popleft()
-            if inspect.iscoroutine(waiting):
-                waiting.close()
-
     def warn(self, code: str, text: str, *, without: object = None) -> None:
-        """Tell of something odd."""
+        """Tell of something odd, as an event and to `on_warning`."""
         self.warnings.append((code, text))
         if self._closed:
             logger.warning("run %s, after its end: %s", self.run_id, text)
-            return
-        self.seq += 1
-        event = Warned(run_id=self.run_id, seq=self.seq, parent_run_id=self.parent_run_id, code=code, text=text)
-        self.hand_out(event, without=without)
+        else:
+            self.seq += 1
+            event = Warned(run_id=self.run_id, seq=self.seq, parent_run_id=self.parent_run_id, code=code, text=text)
+            self._deliver(event, without)
+        if self.on_warning is not None:
+            self.on_warning(code, text)
 
-    def _complain(self, key: object, error: Exception) -> None:
+    def _complain(self, key: object, error: BaseException) -> None:
+        """A listener failed: the log has it every time, the other listeners hear of it once."""
         logger.warning("a listener of run %s raised", self.run_id, exc_info=error)
-        self.warn("listener_raised", f"a listener raised {type(error).__name__}: {error}", without=key)
-
-    def close(self, last: Callable[..., RunFinished], **said: Any) -> None:
-        """Tell the last event: nothing follows it, warnings go to the log alone."""
-        self._closed = True
-        self.tell(last, **said)
-
-    async def events(self) -> AsyncIterator[Event]:
-        """The kept events, until the last."""
-        buffer = self._buffer
-        assert buffer is not None
-        while True:
-            while buffer:
-                event = buffer.popleft()
-                yield event
-                if type(event) is RunFinished and event.run_id == self.run_id:
-                    return
-            self._waiter = get_running_loop().create_future()
-            await self._waiter
+        if key not in self._complained:
+            self._complained.add(key)
+            self.warn("listener_raised", f"a listener raised {type(error).__name__}: {error}", without=key)

@@ -6,7 +6,7 @@ from typing import Self
 import anyio
 
 from antiphon.loop.spec import Recovery
-from antiphon.types.request import Delta, TextChunk, ThinkingChunk, UsageChunk, WarningChunk
+from antiphon.types.request import CallChunk, Delta, TextChunk, ThinkingChunk, UsageChunk, WarningChunk
 
 __all__ = ["Watchdog"]
 
@@ -14,9 +14,23 @@ SILENT = (UsageChunk, WarningChunk)
 
 
 class Watchdog:
-    """Cancels `scope` when the model says nothing meaningful for too long. `stalled` then says which limit it was."""
+    """Cancels `scope` when the model says nothing meaningful for too long. `stalled` then says which limit it was.
 
-    __slots__ = ("_first", "_handle", "_idle", "_last", "_loop", "_resting", "_scope", "_speaking", "_total", "stalled")
+    Only the time spent waiting for the model counts: while somebody else is waited for (`rest`), its clock stands still.
+    """
+
+    __slots__ = (
+        "_first",
+        "_handle",
+        "_idle",
+        "_last",
+        "_loop",
+        "_rested",
+        "_scope",
+        "_speaking",
+        "_total",
+        "stalled",
+    )
 
     def __init__(self, scope: anyio.CancelScope, recovery: Recovery) -> None:
         self._scope = scope
@@ -24,7 +38,7 @@ class Watchdog:
         self._loop = get_running_loop()
         self._handle: TimerHandle | None = None
         self._speaking = False
-        self._resting = False
+        self._rested: float | None = None
         self._last = 0.0
         self.stalled: str | None = None
 
@@ -35,32 +49,40 @@ class Watchdog:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
+        self._disarm()
 
     def beat(self, delta: Delta) -> None:
         """Something came. Only what a reader could use counts: heartbeats do not keep a dead stream alive."""
         if isinstance(delta, (TextChunk, ThinkingChunk)):
             if not delta.text and delta.signature is None:
                 return
-        elif isinstance(delta, SILENT):
+        elif isinstance(delta, SILENT) or (isinstance(delta, CallChunk) and says_nothing(delta)):
             return
-        self._speaking = True
         self._last = self._loop.time()
+        if not self._speaking:  # from now on the gaps count, which are watched more closely than the beginning
+            self._speaking = True
+            self._check()
 
     def rest(self) -> None:
         """From now on listeners are waited for, not the model."""
-        self._resting = True
+        self._rested = self._loop.time()
 
     def resume(self) -> None:
         """The model is waited for again."""
-        self._resting = False
-        self._last = self._loop.time()
+        if self._rested is None:
+            return
+        rest, self._rested = self._loop.time() - self._rested, None
+        self._last += rest
+        if self._total is not None:
+            self._total += rest
+        if self._handle is None:
+            self._check()
 
     def _check(self) -> None:
+        self._disarm()
+        if self._rested is not None:
+            return  # `resume` looks again
         now = self._loop.time()
-        if self._resting:
-            self._last = now
         limit = self._idle if self._speaking else self._first
         due = self._last + limit if limit else None
         if due is not None and now >= due:
@@ -74,6 +96,15 @@ class Watchdog:
         if times:
             self._handle = self._loop.call_at(min(times), self._check)
 
+    def _disarm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
     def _bark(self, text: str) -> None:
         self.stalled = text
         self._scope.cancel()
+
+
+def says_nothing(chunk: CallChunk) -> bool:
+    return not (chunk.arguments or chunk.name or chunk.id or chunk.opaque)

@@ -25,10 +25,10 @@ class CustomKind(Generic[T]):
         self.shape = shape
 
     def message(self, value: T, *, id: str = "", created_at: float | None = None) -> CustomMessage:  # noqa: A002
-        """A message that carries `value`. Raises `UsageError` when it has no JSON form."""
+        """A message that carries a copy of `value`. Raises `UsageError` when it has no JSON form."""
         try:
-            data: Any = msgspec.to_builtins(value, str_keys=True)
-        except (TypeError, ValueError) as error:
+            data: Any = msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(value, str_keys=True)))
+        except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"a {self.kind!r} message must be JSON: {error}") from error
         return CustomMessage(kind=self.kind, data=data, id=id, created_at=created_at)
 
@@ -40,6 +40,7 @@ class CustomKind(Generic[T]):
         if not isinstance(message, CustomMessage) or message.kind != self.kind:
             return None
         try:
-            return msgspec.convert(message.data, self.shape)
+            return msgspec.convert(message.data, self.shape, str_keys=True)
         except msgspec.ValidationError as error:
-            raise UsageError(f"a stored {self.kind!r} message does not fit {self.shape.__name__}: {error}") from error
+            name = getattr(self.shape, "__name__", repr(self.shape))
+            raise UsageError(f"a stored {self.kind!r} message does not fit {name}: {error}") from error

@@ -23,7 +23,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True, eq=False):
     `messages` is the whole transcript, always valid to send again; `new_messages` is what this run added, its prompt
     included. `usage` is the sum over all requests, discarded attempts too; `last_usage` is the last request's; `turns` are replies,
     `requests` attempts.
-    `pending` are the calls that wait for a decision (`paused`), `undelivered` the queued messages that were not
+    `pending` are the calls that wait for a decision (`paused`), `questions` what those of them ask that ask from inside,
+    by call id, `undelivered` the queued messages that were not
     delivered, `warnings` what `Warned` events said, as `(code, text)`.
     """
 
@@ -39,6 +40,7 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True, eq=False):
     reason: str | None = None
     error: str | None = None
     pending: tuple[ToolCall, ...] = ()
+    questions: dict[str, Any] = {}
     undelivered: tuple[Message, ...] = ()
     warnings: tuple[tuple[str, str], ...] = ()
     snapshot: Callable[[], dict[str, Any]] = dict[str, Any]

@@ -13,15 +13,16 @@ LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 def effective_thinking(level: ThinkingLevel | None, info: ModelInfo | None) -> ThinkingLevel | None:
     """The level that is really used: the wanted one, or the nearest below it that the model has, else its lowest.
 
-    A model of which nothing is known gets the level as it is.
+    `off` is never what is left of a wish to think: the least thought of the model is then. A model that does not think
+    gets `off`, one of which nothing is known the level as it is.
     """
     if level is None or info is None or info.thinking_levels is None:
         return level
     if level in info.thinking_levels:
         return level
-    levels = info.thinking_levels
-    known: list[ThinkingLevel] = [other for other in LEVELS if other in levels]
-    below: list[ThinkingLevel] = [other for other in known if LEVELS.index(other) < LEVELS.index(level)]
-    if below:
-        return below[-1]
-    return known[0] if known else "off"
+    known = info.thinking_levels
+    thinks: list[ThinkingLevel] = [other for other in LEVELS if other in known and other != "off"]
+    if not thinks:
+        return "off"
+    below: list[ThinkingLevel] = [other for other in thinks if LEVELS.index(other) < LEVELS.index(level)]
+    return below[-1] if below else thinks[0]

@@ -1,7 +1,9 @@
 """Ids and names of calls as the API takes them. Pure.
 
-`tool_use.id` and `tool_use.name` match `^[a-zA-Z0-9_-]{1,64}$` (the API's own words where they do not), and a request with
-an id twice is refused ("`tool_use` ids must be unique"), while a transcript only keeps them apart within a reply.
+The API refuses ids and names with other characters than letters, digits, "_" and "-" ("String should match pattern"), and
+a request with an id twice ("`tool_use` ids must be unique"), while a transcript only keeps ids apart within a reply.
+Ids are kept to 64 characters, which all servers take. The names of tools may be longer on some, so that they are not cut
+before 128.
 """
 
 import hashlib
@@ -17,6 +19,7 @@ __all__ = ["first_uses", "wire_id", "wire_name"]
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 128
 _MEMO = "anthropic call ids"
 
 
@@ -34,7 +37,7 @@ def wire_id(call_id: str, repeat: int | None = None) -> str:
 
 def wire_name(name: str) -> str:
     """A called tool's name; one that no tool can have, made up by a model, becomes one that may be sent."""
-    return name if _LEGAL.fullmatch(name) else _ILLEGAL.sub("_", name)[:64] or "_"
+    return _ILLEGAL.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
 def first_uses(messages: Sequence[Message]) -> dict[str, int]:

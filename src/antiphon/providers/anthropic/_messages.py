@@ -61,18 +61,23 @@ class MessageEncoder:
         return encoded_prefix(messages, self._key, encode_new)
 
     def goes_on_without_thought(self, messages: Sequence[Message]) -> bool:
-        """Whether the request answers calls of a reply that does not begin with a thought that may go back.
+        """Whether the request goes on with a turn that did not begin with a thought that may go back.
 
-        With a thinking budget this is refused: "a final assistant message must start with a thinking block".
+        A turn is a chain of replies and their results; what a user says between the two does not end it. With a thinking
+        budget such a request is refused: "a final assistant message must start with a thinking block".
         """
+        first: AssistantMessage | None = None
+        answered = False  # calls, by the user's side that comes behind the next reply
         for index in range(len(messages) - 1, -1, -1):
             message = messages[index]
-            if type(message) is AssistantMessage:
-                blocks = self._reply_blocks(message, {})
-                return bool(message.calls) and blocks[0]["type"] not in _THOUGHTS
-            if type(message) is not ToolResultMessage:
-                break
-        return False
+            if type(message) is ToolResultMessage:
+                answered = True
+            elif type(message) is AssistantMessage:
+                if not answered:
+                    break
+                first, answered = message, False
+        blocks = self._reply_blocks(first, {}) if first else []
+        return bool(blocks) and blocks[0]["type"] not in _THOUGHTS
 
     def _run(self, messages: Sequence[Message], begin: int, first: dict[str, int]) -> bytes:
         """Messages with commas between them; the results of a reply are one. `begin` is the place of the first."""

@@ -41,7 +41,7 @@ class AnthropicEncoder:
     fine-grained-tool-streaming); others refuse the field.
     """
 
-    __slots__ = ("_eager", "_info", "_messages", "_rules", "_tools", "_tools_json", "model")
+    __slots__ = ("_eager", "_info", "_messages", "_rules", "_tools", "model")
 
     def __init__(self, model: str, info: ModelInfo | None = None, *, eager: bool = False) -> None:
         self.model = model
@@ -49,8 +49,7 @@ class AnthropicEncoder:
         self._eager = eager
         self._rules = rules_for(model)
         self._messages = MessageEncoder(self._info.origin)
-        self._tools: tuple[ToolSpec, ...] = ()
-        self._tools_json = b"[]"
+        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"[]")  # one value: runs in several threads may share it
 
     def encode(self, request: ModelRequest) -> bytes:
         """The body. Raises `UsageError` for settings that JSON cannot hold."""
@@ -102,10 +101,11 @@ class AnthropicEncoder:
         body["tools"] = msgspec.Raw(marked_list(self._encoded_tools(tools), mark))
 
     def _encoded_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        if tools != self._tools:
-            self._tools_json = dumps([self._tool(tool) for tool in tools])
-            self._tools = tools
-        return self._tools_json
+        known, encoded = self._tools
+        if tools != known:
+            encoded = dumps([self._tool(tool) for tool in tools])
+            self._tools = (tools, encoded)
+        return encoded
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:
         wire: dict[str, Any] = {"name": tool.name}

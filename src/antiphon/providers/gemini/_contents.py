@@ -166,4 +166,4 @@ def _sendable(call: ToolCall) -> Any:
         call.parse()
     except (ValueError, RecursionError):
         return {}
-    return msgspec.Raw(call.arguments.encode(errors="surrogatepass")) if call.arguments.strip() else {}
+    return msgspec.Raw(call.arguments.encode()) if call.arguments.strip() else {}

@@ -53,8 +53,8 @@ class Events:
             )
 
 
-def endpoint(base_url: str, path: str, *, suffix: str = "") -> str:
-    """The address of `path` under a base URL, which may end in `suffix` already, and may have a query.
+def endpoint(base_url: str, path: str, query: str = "") -> str:
+    """The address of `path` under a base URL, which may have a query of its own.
 
     Raises `UsageError` for what is no address.
     """
@@ -66,7 +66,8 @@ def endpoint(base_url: str, path: str, *, suffix: str = "") -> str:
         raise UsageError(
             f"no base URL: {base_url!r}; give one as in 'https://generativelanguage.googleapis.com/v1beta'"
         )
-    return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(suffix) + path))
+    both = "&".join(filter(None, (parts.query, query)))
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path, query=both))
 
 
 def _is_cut(data: bytes) -> bool:

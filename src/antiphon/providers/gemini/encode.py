@@ -16,6 +16,9 @@ from antiphon.types.request import ModelInfo, ModelRequest, ModelSettings, ToolS
 
 __all__ = ["GeminiEncoder", "encode", "left_out"]
 
+# What the schema of a tool without parameters may have.
+_SAYS_NOTHING = frozenset({"$schema", "additionalProperties", "properties", "required", "title", "type"})
+
 
 def encode(request: ModelRequest, model: str, info: ModelInfo | None = None) -> bytes:
     """The body of a request to `model`. For many requests keep a `GeminiEncoder`."""
@@ -91,10 +94,12 @@ class GeminiEncoder:
 
 def _declaration(tool: ToolSpec) -> dict[str, Any]:
     """ai.google.dev/api/caching, "FunctionDeclaration": a function without parameters has no schema at all."""
-    declaration: dict[str, Any] = {"name": tool.name, "description": tool.description}
-    if tool.parameters and (tool.parameters.get("properties") or tool.parameters.get("type") != "object"):
-        declaration["parametersJsonSchema"] = tool.parameters
-    return declaration
+    declaration: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        declaration["description"] = tool.description
+    schema = tool.parameters
+    takes_none = schema.keys() <= _SAYS_NOTHING and not (schema.get("properties") or schema.get("additionalProperties"))
+    return declaration if takes_none else {**declaration, "parametersJsonSchema": schema}
 
 
 def _calling(choice: str) -> dict[str, Any]:

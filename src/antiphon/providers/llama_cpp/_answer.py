@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Final, cast
 
-from antiphon.providers.llama_cpp._asker import Asker, Slot
+from antiphon.providers.llama_cpp._asker import Asker
 from antiphon.providers.llama_cpp._grammar import literal
 from antiphon.providers.llama_cpp._prompts import answer_prompt
 from antiphon.providers.llama_cpp._words import Word, stems, word_set, words_of
@@ -120,7 +120,7 @@ async def _lead(asker: Asker, question: str, result: str, *, below: bool) -> Asy
     """
     prompt = answer_prompt(question, " ".join(result.split())[:SHOWN])
     first, last = True, ""
-    async with aclosing(asker.stream(prompt, Slot.WORDS, LEAD, grammar=_lead_grammar(question, below=below))) as pieces:
+    async with aclosing(asker.stream(prompt, LEAD, grammar=_lead_grammar(question, below=below))) as pieces:
         async for piece in pieces:
             shown = piece.lstrip() if first else piece
             first = first and not shown

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Any, Final
 
-from antiphon.providers.llama_cpp._asker import Asker, Slot
+from antiphon.providers.llama_cpp._asker import Asker
 from antiphon.providers.llama_cpp._grammar import MOST_WORDS, any_json, literal, one_of, spans
 from antiphon.providers.llama_cpp._prompts import arguments_prompt, formula_prompt
 from antiphon.providers.llama_cpp._shape import Parameter, Shape
@@ -285,13 +285,13 @@ class Arguments:
         signs = [sign for sign, names in _OPERATIONS.items() if names & said] or list(_OPERATIONS)
         operations = " | ".join([literal(f" {sign} ") for sign in signs])
         grammar = f'root ::= " " ({" | ".join(ways)}){percent} "\\n"\nop ::= {operations}'
-        return (await self._asker.text(formula_prompt(self._question), Slot.WORDS, 48, grammar=grammar)).strip()
+        return (await self._asker.text(formula_prompt(self._question), 48, grammar=grammar)).strip()
 
     async def _ask(self, parameter: Parameter, grammar: str) -> None:
         """Let the model go on with the value. A value that was cut off is left out: it would be broken JSON."""
         told = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in self.values.items()]
-        prompt = self._prompt + ", ".join([*told, f"{parameter.name}="])
-        text = await self._asker.text(prompt, Slot.ARGUMENTS, LONGEST_VALUE, grammar=grammar)
+        prompt = self._prompt.plus(", ".join([*told, f"{parameter.name}="]))
+        text = await self._asker.text(prompt, LONGEST_VALUE, grammar=grammar)
         try:
             value = json.loads(text)
         except ValueError:

@@ -11,7 +11,7 @@ from typing import Final
 
 from antiphon.providers.llama_cpp._asker import Asker
 from antiphon.providers.llama_cpp._prompts import NOTHING_ASKED, choice_prefix, choice_prompt
-from antiphon.providers.llama_cpp._shape import Parameter, Shape, humanized
+from antiphon.providers.llama_cpp._shape import Shape, humanized
 from antiphon.providers.llama_cpp._words import FOLDERS, STOP, Word, mentioned, number_of, stems, words_of
 
 __all__ = ["MOST_TOOLS", "Chooser", "nearest", "words_for"]
@@ -91,7 +91,7 @@ def words_for(shapes: Sequence[Shape], question: str) -> dict[str, float]:
         for word in said & names[shape.name]:
             weight += 0.4 * log(1 + len(shapes) / sum(word in other for other in names.values()))
         weight += 1.5 * sum(bool(mentioned(parameter.choices, question)) for parameter in shape.parameters)
-        weight += _shapes_of_words(words, shape.parameters)
+        weight += _shapes_of_words(words, shape)
         weight -= _lacks(shape, question, words, numbers)
         found[shape.name] = weight
     return found
@@ -118,10 +118,15 @@ def _lacks(shape: Shape, question: str, words: Sequence[Word], numbers: int) -> 
     return lacking
 
 
-def _shapes_of_words(words: Sequence[Word], parameters: Sequence[Parameter]) -> float:
-    """Whether the question has an address or a path for a tool that takes one, or lacks one that it needs."""
+def _shapes_of_words(words: Sequence[Word], shape: Shape) -> float:
+    """Whether the question has an address or a path for a tool that takes one, or lacks one that it needs.
+
+    A folder that is named speaks against a tool that takes paths and whose own words do not know folders.
+    """
+    paths = [parameter for parameter in shape.parameters if parameter.is_path]
     if any(word.is_address for word in words):
-        return 1.5 * any(parameter.is_address for parameter in parameters)
+        return 1.5 * any(parameter.is_address for parameter in shape.parameters)
+    weight = -1.0 * (bool(paths) and "folder" not in shape.core and any(word.lower in FOLDERS for word in words))
     if any(word.is_path for word in words):
-        return 0.5 * any(parameter.is_path for parameter in parameters)
-    return -1.0 * any(parameter.is_path and parameter.required for parameter in parameters)
+        return weight + 0.5 * bool(paths)
+    return weight - 1.0 * any(parameter.required for parameter in paths)

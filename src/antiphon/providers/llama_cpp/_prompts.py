@@ -8,6 +8,7 @@ keep them few, short and different from each other.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from antiphon.providers.llama_cpp._asker import Prompt, Slot
 from antiphon.providers.llama_cpp._shape import Shape
 
 __all__ = [
@@ -148,35 +149,32 @@ def choice_prefix(shapes: Sequence[Shape], talk: str) -> str:
     return "".join([f"User: {request}\nCall: {name}()\n\n" for request, name in pairs])
 
 
-def choice_prompt(prefix: str, question: str) -> str:
+def choice_prompt(prefix: str, question: str) -> Prompt:
     """Goes on with the name of a tool, after a blank."""
-    return f"{prefix}User: {question}\nCall:"
+    return Prompt(Slot.CHOICE, prefix, f"User: {question}\nCall:")
 
 
-def arguments_prompt(shape: Shape, question: str) -> str:
+def arguments_prompt(shape: Shape, question: str) -> Prompt:
     """Goes on with `parameter=value`, and so forth, and a closing bracket."""
-    return f"{_CALLS}Function: {shape.signature} - {shape.sentence}.\nText: {question}\nCall: {shape.name}("
+    function = f"{shape.signature} - {shape.sentence}."
+    return Prompt(Slot.ARGUMENTS, _CALLS, f"Function: {function}\nText: {question}\nCall: {shape.name}(")
 
 
-def formula_prompt(question: str) -> str:
+def formula_prompt(question: str) -> Prompt:
     """Goes on with an arithmetic expression, after a blank."""
-    return f"{_FORMULAS}Words: {question.rstrip('.?! ')}\nSum:"
+    return Prompt(Slot.FORMULA, _FORMULAS, f"Words: {question.rstrip('.?! ')}\nSum:")
 
 
-def answer_prompt(question: str, result: str) -> str:
+def answer_prompt(question: str, result: str) -> Prompt:
     """Goes on with the beginning of a sentence that tells the result, after a blank."""
-    return f"{_ANSWERS}Question: {question}\nResult: {result}\nAnswer:"
+    return Prompt(Slot.ANSWER, _ANSWERS, f"Question: {question}\nResult: {result}\nAnswer:")
 
 
-def talk_prompt(question: str, history: Iterable[tuple[str, str]], abilities: Sequence[str], instructions: str) -> str:
-    """Goes on with what an assistant would say, in one line, after a blank. `abilities` are sentences of tools.
+def talk_prompt(question: str, history: Iterable[tuple[str, str]], instructions: str) -> Prompt:
+    """Goes on with what an assistant would say, in one line, after a blank.
 
     Instructions stand behind the opening sentence; a base model takes at most a tone from them.
     """
-    can = ""
-    if abilities:
-        listed = "; ".join([ability[0].lower() + ability[1:] for ability in abilities])
-        can = f"Person: What can you do?\nAssistant: I can do this: {listed}.\n\n"
-    said = "".join([f"Person: {ask}\nAssistant: {answer}\n\n" for ask, answer in history])
     told = f" {instructions}" if instructions else ""
-    return f"{_OPENING}{told}\n\n{_TALK}{can}{said}Person: {question}\nAssistant:"
+    said = "".join([f"Person: {ask}\nAssistant: {answer}\n\n" for ask, answer in history])
+    return Prompt(Slot.TALK, f"{_OPENING}{told}\n\n{_TALK}", f"{said}Person: {question}\nAssistant:")

@@ -37,7 +37,7 @@ Door = Literal["handle_completions", "handle_chat_completions"]
 
 
 class EngineOptions(Struct, frozen=True):
-    """Which file, and how it is run. `context` is in tokens; `slots` prompts at once share it, the oldest makes room.
+    """Which file, and how it is run. `context` is in tokens, for each of `slots`, the prompts that are kept at once.
 
     `chat_template` (Jinja) stands in for the file's own. `whole_window` keeps the cache of models with a sliding window
     whole, so that a prompt's beginning is found again.
@@ -79,9 +79,14 @@ class Engine:
                     engine._users += 1
             return engine
 
-    def completions(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of a plain completion. Leaving the iteration ends the request. Raises `ModelError`."""
-        return self._ask("handle_completions", body)
+    def completions(self, body: dict[str, Any], *, keep: str | None = None) -> AsyncGenerator[dict[str, Any], None]:
+        """The chunks of a plain completion. Leaving the iteration ends the request. Raises `ModelError`.
+
+        `keep` is the beginning of the prompt that others in the same slot (`id_slot`) have too. It stays evaluated, and
+        exactly it: then the answer depends on the prompt alone, and not on what was asked before (rounding depends on
+        how many tokens are evaluated at once).
+        """
+        return self._ask("handle_completions", body, keep)
 
     def chat(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """The chunks of a chat completion, as `completions`."""
@@ -112,9 +117,18 @@ class Engine:
         with anyio.move_on_after(LEAVE, shield=True):
             await to_thread.run_sync(thread.join, LEAVE, abandon_on_cancel=True)
 
-    async def _ask(self, door: Door, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+    async def _ask(
+        self, door: Door, body: dict[str, Any], keep: str | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
         sent = {**body, "stream": True, "return_progress": True}
-        job = _Job(lambda server, put: getattr(server, door)(sent, put), asyncio.get_running_loop())
+
+        def work(server: _Server, put: Callable[[dict[str, Any]], bool]) -> None:
+            if keep is not None:
+                server.settle(keep, int(body.get("id_slot", 0)), lambda _: job.left)
+            if not job.left:
+                getattr(server, door)(sent, put)
+
+        job = _Job(work, asyncio.get_running_loop())
         self._submit(job)
         try:
             while await job.more():
@@ -152,7 +166,7 @@ class _Job:
     __slots__ = ("_called", "begun", "chunks", "failure", "left", "loop", "news", "over", "work")
 
     def __init__(
-        self, work: "Callable[[Any, Callable[[dict[str, Any]], bool]], None]", loop: asyncio.AbstractEventLoop
+        self, work: "Callable[[_Server, Callable[[dict[str, Any]], bool]], None]", loop: asyncio.AbstractEventLoop
     ) -> None:
         self.work = work
         self.loop = loop
@@ -229,7 +243,7 @@ def _dismiss(jobs: "SimpleQueue[_Job | None]") -> None:
 
 def _serve(options: EngineOptions, jobs: "SimpleQueue[_Job | None]") -> None:
     """The thread: load at the first job, answer one after the other, free the model at the end mark."""
-    server: Any = None
+    server: _Server | None = None
     while (job := jobs.get()) is not None:
         if job.left:
             job.end()
@@ -248,7 +262,7 @@ def _serve(options: EngineOptions, jobs: "SimpleQueue[_Job | None]") -> None:
         del job
 
 
-def _load(options: EngineOptions) -> Any:
+def _load(options: EngineOptions) -> _Server:
     require_engine()
     _check_file(options.path)
     import xllamacpp  # pyright: ignore[reportMissingTypeStubs] - an extension module without stubs
@@ -256,9 +270,9 @@ def _load(options: EngineOptions) -> Any:
     llama: Any = xllamacpp
     params = llama.CommonParams()
     params.model.path = options.path
-    params.n_ctx = options.context
+    params.n_ctx = options.context * options.slots
     params.n_parallel = options.slots
-    params.kv_unified = True
+    params.kv_unified = False
     params.swa_full = options.whole_window
     params.n_batch = params.n_ubatch = BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
@@ -289,6 +303,24 @@ class _Server:
         self.handle_chat_completions = server.handle_chat_completions
         self.address: str = server.listening_address
         self.key = key
+        self._kept: dict[int, str] = {}
+
+    def settle(self, keep: str, slot: int, left: Callable[[dict[str, Any]], bool]) -> None:
+        """Bring a slot to the state in which it has evaluated `keep` and nothing else, always by the same two steps."""
+        body = {"prompt": keep, "max_tokens": 1, "id_slot": slot, "stream": True, "return_progress": True}
+        if self._kept.get(slot) != keep:
+            self._kept.pop(slot, None)
+            ended: list[dict[str, Any]] = []
+
+            def note(chunk: dict[str, Any]) -> bool:
+                ended.extend([chunk] if "usage" in chunk else [])
+                return left(chunk)
+
+            self.handle_completions({**body, "cache_prompt": False}, note)
+            if not ended:  # cut off, or refused: the request itself will say why
+                return
+            self._kept[slot] = keep
+        self.handle_completions({**body, "cache_prompt": True}, left)
 
 
 def _check_file(path: str) -> None:

@@ -35,7 +35,8 @@ knows tools."""
 
 PROVIDER: Final = "local"
 BUILT_IN: Final = "gemma-3-270m"
-SMALL_CONTEXT: Final = 4096
+SMALL_CONTEXT: Final = 1536
+"""Tokens of each of the small model's short prompts."""
 CONTEXT: Final = 8192
 
 
@@ -78,7 +79,7 @@ class LlamaCppModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
         """The reply, token by token. Leaving early stops the model at its next token. Raises only `ModelError`."""
         engine = await self._open()
-        if self._way == "small" or (self._way == "auto" and not await engine.template_supports_tools()):
+        if self._way == "small":
             deltas = self._ask_small(request, engine)
         else:
             deltas = RawStreamModel(self._ask_chat, model=self.info.id, info=self.info).stream(request)
@@ -97,20 +98,28 @@ class LlamaCppModel:
             await engine.aclose()
 
     async def _open(self) -> Engine:
+        """The engine, when it is settled which way to ask it."""
         if self._engine is None:
             path = self._path or await self._assembled()
+            if self._way == "auto":
+                engine = Engine.shared(self._options(path, slots=1))
+                try:
+                    self._way = "chat" if await engine.template_supports_tools() else "small"
+                finally:
+                    await engine.aclose()
             if self._engine is None:  # another request may have been faster
-                self._engine = Engine.shared(
-                    EngineOptions(
-                        path,
-                        context=self._context,
-                        threads=self._threads,
-                        slots=len(Slot),
-                        chat_template=self._template,
-                        whole_window=True,
-                    )
-                )
+                self._engine = Engine.shared(self._options(path, slots=len(Slot) if self._way == "small" else 1))
         return self._engine
+
+    def _options(self, path: str, *, slots: int) -> EngineOptions:
+        return EngineOptions(
+            path,
+            context=self._context if slots == 1 else min(self._context, SMALL_CONTEXT),
+            threads=self._threads,
+            slots=slots,
+            chat_template=self._template,
+            whole_window=True,
+        )
 
     async def _assembled(self) -> str:
         try:

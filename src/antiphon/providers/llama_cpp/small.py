@@ -5,6 +5,7 @@ prompt of its own: which tool, or none (`_choice`); each argument, copied from t
 around the result (`_answer`). Everything is deterministic, and nothing is remembered but what was computed.
 """
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from antiphon.providers.llama_cpp._answer import answer
 from antiphon.providers.llama_cpp._arguments import Arguments
-from antiphon.providers.llama_cpp._asker import Asker, Completions, Slot
+from antiphon.providers.llama_cpp._asker import Asker, Completions
 from antiphon.providers.llama_cpp._choice import Chooser, nearest
 from antiphon.providers.llama_cpp._prompts import talk_prompt
 from antiphon.providers.llama_cpp._shape import Shape, shape_of
@@ -33,8 +34,12 @@ INSTRUCTED: Final = 200
 LONGEST: Final = 96
 """Tokens of an answer in free words."""
 ABILITIES: Final = 8
-_ABILITY: Final = frozenset({"can", "could", "able", "help", "tools", "functions"})
-"""Words of a question that may be about what the model can do."""
+_ABILITY: Final = re.compile(
+    r"\bwhat (?:else )?(?:can|could) you do\b|\bwhat are you able\b|\bhow (?:can|could) you help\b"
+    r"|\b(?:what|which) (?:tools|functions)\b.*\byou\b",
+    re.IGNORECASE,
+)
+"""A question that the tools' own sentences answer."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -107,13 +112,15 @@ class SmallModel:
         return await self._chooser.choose(asker, nearest(shapes, question), question, must=turn.choice == "required")
 
     async def _talk(self, asker: Asker, turn: Turn, question: str) -> AsyncGenerator[str, None]:
+        if turn.tools and _ABILITY.search(question):
+            yield f"I can do this: {'; '.join(_abilities(turn.tools))}."
+            return
         earlier = [(ask[:ASKED], reply[:ANSWERED]) for ask, reply in turn.history[-REMEMBERED:]]
-        abilities = _abilities(turn.tools) if _ABILITY & set(question.lower().rstrip("?!. ").split()) else []
         instructions = " ".join(turn.instructions.split())[:INSTRUCTED]
-        prompt = talk_prompt(question, map(_in_lines, earlier), abilities, instructions)
+        prompt = talk_prompt(question, map(_in_lines, earlier), instructions)
         first = True
         limit = min(turn.limit or LONGEST, LONGEST)
-        async with aclosing(asker.stream(prompt, Slot.WORDS, limit, stop=("\n",))) as pieces:
+        async with aclosing(asker.stream(prompt, limit, stop=("\n",))) as pieces:
             async for piece in pieces:
                 shown = piece.lstrip() if first else piece
                 first = first and not shown
@@ -126,4 +133,5 @@ def _in_lines(pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def _abilities(tools: Sequence[ToolSpec]) -> list[str]:
-    return [shape_of(tool).sentence for tool in tools[:ABILITIES]]
+    sentences = [shape_of(tool).sentence for tool in tools[:ABILITIES]]
+    return [sentence[:1].lower() + sentence[1:] for sentence in sentences]

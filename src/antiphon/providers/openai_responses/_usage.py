@@ -1,13 +1,13 @@
 """What a reply consumed. Fields: platform.openai.com/docs/api-reference/responses/object, "usage"."""
 
-import math
 from typing import Any, cast
 
 from antiphon.types.usage import Usage
 
 __all__ = ["usage_of"]
 
-_TAKEN = frozenset({"input_tokens", "output_tokens", "total_tokens"})
+_TAKEN = frozenset({"input_tokens", "output_tokens", "total_tokens", "cost"})
+_TOO_MANY = 2**63
 _TAKEN_DETAILS = frozenset({"cached_tokens", "cache_write_tokens", "reasoning_tokens"})
 
 
@@ -41,9 +41,10 @@ def _count(report: dict[str, Any], name: str) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    """A number that can be one of something; `isfinite` would choke on an integer that no float holds."""
-    counts = isinstance(value, int) and not isinstance(value, bool)
-    return value if (counts or (isinstance(value, float) and math.isfinite(value))) and value >= 0 else None
+    """A number that can be a count or a price: finite, not negative, and of a size that can be added to others."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value < _TOO_MANY else None
 
 
 def _object(value: Any) -> dict[str, Any]:

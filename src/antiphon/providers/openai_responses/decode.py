@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Overloaded, Recovery, Rejected
+from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Overloaded, Recovery, Rejected, UsageError
 from antiphon.providers.openai_responses._event import Event, Response, lenient, lenient_response
 from antiphon.providers.openai_responses._json import clean, dumps, whole_characters
 from antiphon.providers.openai_responses._output import Output, Section
@@ -94,12 +94,15 @@ class ResponsesDecoder:
     def feed(self, payload: bytes, event: str = "message") -> list[Delta]:
         """What the data of one event adds. Raises the `ModelError` that the server reports, and `Garbled`."""
         try:
-            parsed = self._read(payload)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self._feed_odd(payload, event)
-        if parsed.type is None:
-            return self._feed_odd(payload, event)
-        return self._take(parsed, payload)
+            try:
+                parsed = self._read(payload)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                return self._feed_odd(payload, event)
+            if parsed.type is None:
+                return self._feed_odd(payload, event)
+            return self._take(parsed, payload)
+        except (RecursionError, UsageError) as error:
+            raise self._error(Garbled, f"{self._provider!r} sent JSON that is nested too deep; ask again") from error
 
     def finish(self) -> list[Delta]:
         """The stream has ended: the last deltas. Raises `Dropped` if the reply is not whole."""
