@@ -82,6 +82,11 @@ class Started:
             seen += byte
         return seen
 
+    def type(self, given: bytes) -> None:
+        """Write to its stdin."""
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(given)
+
     def interrupt(self) -> None:
         """Ctrl-C."""
         self.popen.send_signal(signal.SIGINT)
@@ -111,6 +116,20 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
         code = run(arguments)
         out, err = capfd.readouterr()
         return Ended(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def talk(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Run a chat with `openai:test` in this process, lines as from a pipe."""
+
+    def call(*lines: str) -> Ended:
+        typed = tmp_path / "typed"
+        typed.write_text("".join([f"{line}\n" for line in lines]))
+        with typed.open() as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            return command("chat", "-m", "openai:test")
 
     return call
 

@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from .conftest import COMMAND
@@ -14,6 +14,7 @@ from .conftest import COMMAND
 # A process becomes the master of a terminal by opening it, once it leads a session: then Ctrl-C reaches it as a signal.
 TAKE = "import os; os.close(os.open(os.ttyname(0), os.O_RDWR)); "
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
+BRACKETED_PASTE = b"\x1b[?2004h"  # what the line editor asks the terminal for, each time that it begins
 PATIENCE = 20.0
 
 
@@ -24,6 +25,7 @@ class Terminal:
         self._keyboard = keyboard
         self._popen = popen
         self._raw = b""
+        self._prompts = 0
 
     @property
     def screen(self) -> str:
@@ -33,12 +35,20 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._keyboard, text.encode())
 
-    def wait_for(self, text: str, *, times: int = 1) -> None:
-        """Until a text was shown so many times."""
+    def wait_for(self, text: str) -> None:
+        """Until a text is on the screen."""
+        self._wait(lambda: text in self.screen, text)
+
+    def wait_for_prompt(self) -> None:
+        """Until there is another prompt that takes keys as they are: before it, Ctrl-D means something else."""
+        self._prompts += 1
+        self._wait(lambda: self._raw.count(BRACKETED_PASTE) >= self._prompts, "a prompt")
+
+    def _wait(self, done: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + PATIENCE
-        while self.screen.count(text) < times:
-            assert time.monotonic() < until, f"{text!r} does not come; the screen has: {self.screen}"
-            assert self._read(), f"{text!r} did not come before the end; the screen has: {self.screen}"
+        while not done():
+            assert time.monotonic() < until, f"{what!r} does not come; the screen has: {self.screen}"
+            assert self._read(), f"{what!r} did not come before the end; the screen has: {self.screen}"
 
     def end(self) -> int:
         """Until the command has ended; its exit code."""

@@ -10,16 +10,11 @@ import pytest
 
 from antiphon.types.codec import load_messages
 
-from .conftest import COMMAND, Start
+from .conftest import COMMAND, Command, Start
 from .server import ModelServer, Reply, called, chunk, refused, said
 from .terminal import opened
 
 CHAT = ("chat", "-m", "openai:test")
-
-
-def talk(start: Start, *lines: str) -> Any:
-    """A chat through a pipe."""
-    return start(*CHAT).end("".join([f"{line}\n" for line in lines]).encode())
 
 
 def words_of(request: dict[str, Any]) -> list[str]:
@@ -27,9 +22,9 @@ def words_of(request: dict[str, Any]) -> list[str]:
     return [f"{message['role']}: {message['content']}" for message in request["messages"][1:]]
 
 
-def test_what_was_said_is_remembered(start: Start, server: ModelServer) -> None:
+def test_what_was_said_is_remembered(talk: Command, server: ModelServer) -> None:
     server.script(said("Hello Ada."), called("calculate", {"expression": "6*7"}), said("42."), said("Ada."))
-    ended = talk(start, "I am Ada.", "", "What is 6*7?", "Who am I?")
+    ended = talk("I am Ada.", "", "What is 6*7?", "Who am I?")
     assert (ended.code, ended.out) == (0, "Hello Ada.\n42.\nAda.\n")
     assert words_of(server.requests[3]) == [
         "user: I am Ada.",
@@ -42,21 +37,32 @@ def test_what_was_said_is_remembered(start: Start, server: ModelServer) -> None:
     ]
 
 
-def test_a_backslash_joins_lines(start: Start, server: ModelServer) -> None:
+def test_a_backslash_joins_lines(talk: Command, server: ModelServer) -> None:
     server.script(said("Yes."))
-    talk(start, "One \\", "and two")
+    talk("One \\", "and two")
     assert words_of(server.requests[0]) == ["user: One \nand two"]
 
 
-def test_a_line_after_a_blank_is_no_command(start: Start, server: ModelServer) -> None:
+def test_a_pipe_is_read_line_by_line(start: Start, server: ModelServer) -> None:
+    """A program on the other side waits for one answer before it says more."""
+    server.script(said("One."), said("Two."))
+    running = start(*CHAT)
+    running.type(b"First\n")
+    assert running.read_until(b"\n") == b"One.\n"
+    ended = running.end(b"Second, without an end")
+    assert (ended.code, ended.out) == (0, "Two.\n")
+    assert words_of(server.requests[1])[-1] == "user: Second, without an end"
+
+
+def test_a_line_after_a_blank_is_no_command(talk: Command, server: ModelServer) -> None:
     server.script(said("Yes."))
-    talk(start, " /etc is what?")
+    talk(" /etc is what?")
     assert words_of(server.requests[0]) == ["user: /etc is what?"]
 
 
-def test_undo_forgets_the_last_exchange(start: Start, server: ModelServer) -> None:
+def test_undo_forgets_the_last_exchange(talk: Command, server: ModelServer) -> None:
     server.script(said("One."), said("Two."), said("Three."))
-    ended = talk(start, "First", "Second", "/undo", "Third", "/undo", "/undo", "/undo")
+    ended = talk("First", "Second", "/undo", "Third", "/undo", "/undo", "/undo")
     assert words_of(server.requests[2]) == ["user: First", "assistant: One.", "user: Third"]
     assert ended.err.splitlines()[-4:] == [
         "forgotten: Second",
@@ -66,30 +72,30 @@ def test_undo_forgets_the_last_exchange(start: Start, server: ModelServer) -> No
     ]
 
 
-def test_a_talk_is_saved_and_gone_on_with(start: Start, server: ModelServer, folder: Path) -> None:
+def test_a_talk_is_saved_and_gone_on_with(talk: Command, server: ModelServer, folder: Path) -> None:
     """The file is the transcript that the library reads too."""
     server.script(said("Hello Ada."), said("Ada."))
-    saved = talk(start, "I am Ada.", "/save talk.json", "/save talk.json")
+    saved = talk("I am Ada.", "/save talk.json", "/save talk.json")
     assert "2 messages in 'talk.json'" in saved.err
     assert [getattr(message, "text", "") for message in load_messages((folder / "talk.json").read_bytes())] == [
         "I am Ada.",
         "Hello Ada.",
     ]
-    loaded = talk(start, "/load talk.json", "Who am I?")
+    loaded = talk("/load talk.json", "Who am I?")
     assert "2 messages from 'talk.json'" in loaded.err
     assert words_of(server.requests[1]) == ["user: I am Ada.", "assistant: Hello Ada.", "user: Who am I?"]
 
 
-def test_tools_are_taken_away_and_given_back(start: Start, server: ModelServer) -> None:
+def test_tools_are_taken_away_and_given_back(talk: Command, server: ModelServer) -> None:
     server.script(said("1"), said("2"), said("3"))
-    ended = talk(start, "a", "/tools off", "b", "/tools on", "c")
+    ended = talk("a", "/tools off", "b", "/tools on", "c")
     assert ["tools" in request for request in server.requests] == [True, False, True]
     assert "calculate      Work out an arithmetic expression." in ended.err.splitlines()
 
 
-def test_the_model_is_changed(start: Start, server: ModelServer) -> None:
+def test_the_model_is_changed(talk: Command, server: ModelServer) -> None:
     server.script(said("1"), said("2"))
-    ended = talk(start, "a", "/model openai:other", "/model nope", "b", "/model")
+    ended = talk("a", "/model openai:other", "/model nope", "b", "/model")
     assert [request["model"] for request in server.requests] == ["test", "other"]
     assert ended.err.splitlines()[-1] == "openai:other (asked for with /model)"
 
@@ -110,11 +116,11 @@ def test_the_model_is_changed(start: Start, server: ModelServer) -> None:
     ],
 )
 def test_a_wrong_command_is_one_line_and_the_chat_goes_on(
-    start: Start, server: ModelServer, folder: Path, line: str, says: str
+    talk: Command, server: ModelServer, folder: Path, line: str, says: str
 ) -> None:
     (folder / "notes.txt").write_text("mine")
     server.script(said("Yes."))
-    ended = talk(start, line, "Still there?")
+    ended = talk(line, "Still there?")
     assert (ended.code, ended.out) == (0, "Yes.\n")
     complaint = ended.err.splitlines()[1]
     assert complaint.startswith("antiphon: ")
@@ -122,26 +128,26 @@ def test_a_wrong_command_is_one_line_and_the_chat_goes_on(
     assert (folder / "notes.txt").read_text() == "mine"
 
 
-def test_a_failed_answer_does_not_end_the_chat(start: Start, server: ModelServer) -> None:
+def test_a_failed_answer_does_not_end_the_chat(talk: Command, server: ModelServer) -> None:
     server.script(refused(400, "not today"), said("Now."))
-    ended = talk(start, "Now?", "And now?")
+    ended = talk("Now?", "And now?")
     assert (ended.code, ended.out) == (0, "Now.\n")
     assert "not today" in ended.err
 
 
-def test_the_last_answer_of_a_pipe_decides_the_exit_code(start: Start, server: ModelServer) -> None:
+def test_the_last_answer_of_a_pipe_decides_the_exit_code(talk: Command, server: ModelServer) -> None:
     server.script(said("Yes."), refused(400, "not today"))
-    assert talk(start, "a", "b").code == 1
+    assert talk("a", "b").code == 1
 
 
-def test_quit_leaves(start: Start, server: ModelServer) -> None:
+def test_quit_leaves(talk: Command, server: ModelServer) -> None:
     server.script(said("Yes."))
-    assert talk(start, "a", "/quit", "never asked").code == 0
+    assert talk("a", "/quit", "never asked").code == 0
     assert len(server.requests) == 1
 
 
-def test_help_names_every_command(start: Start, server: ModelServer) -> None:
-    lines = talk(start, "/help").err.splitlines()
+def test_help_names_every_command(talk: Command, server: ModelServer) -> None:
+    lines = talk("/help").err.splitlines()
     for command in ("/help", "/model [name]", "/tools [on|off]", "/undo", "/save file", "/load file", "/quit"):
         assert any(line.startswith(command) for line in lines)
 
@@ -151,16 +157,19 @@ def test_ctrl_c_stops_the_answer_and_once_more_leaves(server: ModelServer) -> No
     hold = threading.Event()
     server.script(Reply([chunk({"content": "It began "}), hold]), said("Still here."))
     with opened(*CHAT) as terminal:
-        terminal.wait_for("> ")
+        terminal.wait_for_prompt()
         terminal.type("Go on\r")
         terminal.wait_for("It began")
         terminal.type("\x03")
         terminal.wait_for("aborted: interrupted")
         hold.set()
+        terminal.wait_for_prompt()
         terminal.type("And now?\r")
         terminal.wait_for("Still here.")
+        terminal.wait_for_prompt()
         terminal.type("\x03")
         terminal.wait_for("Ctrl-C again, or Ctrl-D, leaves")
+        terminal.wait_for_prompt()
         terminal.type("\x03")
         assert terminal.end() == 130
     assert "Traceback" not in terminal.screen
@@ -171,12 +180,12 @@ def test_two_ctrl_c_in_a_row_stop_and_leave(server: ModelServer) -> None:
     hold = threading.Event()
     server.script(Reply([chunk({"content": "It began "}), hold]))
     with opened(*CHAT) as terminal:
-        terminal.wait_for("> ")
+        terminal.wait_for_prompt()
         terminal.type("Go on\r")
         terminal.wait_for("It began")
         terminal.type("\x03")
         terminal.wait_for("aborted: interrupted")
-        terminal.wait_for("> ", times=terminal.screen.count("> ") + 1)
+        terminal.wait_for_prompt()
         terminal.type("\x03")
         assert terminal.end() == 130
         hold.set()
@@ -185,7 +194,7 @@ def test_two_ctrl_c_in_a_row_stop_and_leave(server: ModelServer) -> None:
 
 def test_ctrl_d_leaves(server: ModelServer) -> None:
     with opened(*CHAT) as terminal:
-        terminal.wait_for("> ")
+        terminal.wait_for_prompt()
         terminal.type("\x04")
         assert terminal.end() == 0
 
@@ -194,15 +203,17 @@ def test_several_lines_are_typed_and_the_history_is_kept(server: ModelServer, tm
     """Escape and Enter, or a backslash, begin a line; Arrow up brings back what was said in an earlier chat."""
     server.script(said("Heard."), said("Again."))
     with opened(*CHAT) as terminal:
-        terminal.wait_for("> ")
+        terminal.wait_for_prompt()
         terminal.type("One\x1b\rtwo\\\rthree\r")
         terminal.wait_for("Heard.")
+        terminal.wait_for_prompt()
         terminal.type("\x04")
         assert terminal.end() == 0
     with opened(*CHAT) as terminal:
-        terminal.wait_for("> ")
+        terminal.wait_for_prompt()
         terminal.type("\x1b[A\r")
         terminal.wait_for("Again.")
+        terminal.wait_for_prompt()
         terminal.type("\x04")
         terminal.end()
     assert [words_of(request) for request in server.requests] == [["user: One\ntwo\nthree"]] * 2
@@ -217,9 +228,10 @@ def test_a_history_that_cannot_be_kept_is_no_failure(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a-file"))
     server.script(said("Heard."))
     with opened(*CHAT) as terminal:
-        terminal.wait_for("> ")
+        terminal.wait_for_prompt()
         terminal.type("One\r")
         terminal.wait_for("Heard.")
+        terminal.wait_for_prompt()
         terminal.type("\x04")
         assert terminal.end() == 0
 
@@ -230,7 +242,7 @@ def test_a_terminal_without_its_package_names_the_extra(server: ModelServer) -> 
     assert "the command needs 'prompt_toolkit', which is not installed; pip install 'antiphon[cli]'" in terminal.screen
 
 
-def test_the_saved_file_is_json(start: Start, server: ModelServer, folder: Path) -> None:
+def test_the_saved_file_is_json(talk: Command, server: ModelServer, folder: Path) -> None:
     server.script(said("Yes."))
-    talk(start, "a", "/save talk.json")
+    talk("a", "/save talk.json")
     assert json.loads((folder / "talk.json").read_text())["version"] == 1

@@ -167,6 +167,7 @@ def test_with_the_choice_none_no_tool_is_sent() -> None:
 # --- thinking
 
 
+@pytest.mark.parity("C10")
 @pytest.mark.parametrize(
     ("model", "level", "said"),
     [
@@ -217,12 +218,14 @@ def test_what_is_known_of_a_model_decides_its_levels() -> None:
     assert thinking("gemini-4-pro", "high", info=none) is None
 
 
+@pytest.mark.parity("C10")
 def test_a_budget_of_the_caller_wins_where_there_are_budgets() -> None:
     budgets: dict[ThinkingLevel, int] = {"low": 99}
     assert thinking(OLDER, "low", thinking_budgets=budgets) == {"thinkingBudget": 99, "includeThoughts": True}
     assert thinking(NEWER, "low", thinking_budgets=budgets) == {"thinkingLevel": "LOW", "includeThoughts": True}
 
 
+@pytest.mark.parity("C10")
 def test_thoughts_can_be_left_out() -> None:
     hidden = thinking(OLDER, "low", thinking_display="omitted")
     assert hidden == {"thinkingBudget": 2048, "includeThoughts": False}

@@ -274,6 +274,7 @@ async def test_a_token_takes_the_place_of_the_key() -> None:
     assert "x-goog-api-key" not in headers
 
 
+@pytest.mark.parity("C11")
 async def test_a_key_function_is_asked_for_every_request_with_the_providers_name() -> None:
     asked: list[str] = []
 

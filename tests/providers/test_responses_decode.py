@@ -86,13 +86,13 @@ def summary(delta: str, part: int = 0, index: int = 0) -> dict[str, Any]:
     return event("reasoning_summary_text.delta", item_id="rs_1", output_index=index, summary_index=part, delta=delta)
 
 
-def decode(*events: Any, names: bool = False) -> list[Delta]:
+def decode(*events: Any) -> list[Delta]:
     """The deltas of a whole stream. Bytes are sent as they are."""
     decoder = ResponsesDecoder(origin=ORIGIN)
     deltas: list[Delta] = []
     for item in events:
         data = item if isinstance(item, bytes) else json.dumps(item).encode()
-        deltas += decoder.feed(data, item["type"] if names else "message")
+        deltas += decoder.feed(data)
     return deltas + decoder.finish()
 
 
@@ -267,6 +267,11 @@ def test_a_call_whose_arguments_never_came_is_not_run_with_invented_ones() -> No
 def test_a16_a_call_that_ends_with_blank_arguments_has_none() -> None:
     assert calls(added(call_item()), arguments_done(""), COMPLETED) == [("call_1", "look", "")]
     assert calls(done(call_item(arguments="")), COMPLETED) == [("call_1", "look", "")]
+
+
+def test_an_end_of_arguments_that_belongs_to_nothing_makes_no_call() -> None:
+    message = joined(text("x"), arguments_done("", 7), COMPLETED)
+    assert (message.calls, message.stop_reason) == ((), "stop")
 
 
 def test_a_call_told_twice_must_say_the_same() -> None:

@@ -102,6 +102,7 @@ def test_a_schema_for_the_answer_is_a_text_format() -> None:
     }
 
 
+@pytest.mark.parity("C11")
 def test_the_session_finds_its_prompt_cache_by_a_key() -> None:
     """Keys longer than 64 characters are refused."""
     assert body(UserMessage.of("x"), session_id="s1")["prompt_cache_key"] == "s1"
@@ -183,6 +184,7 @@ def test_parallel_calls_are_said_beside_tools_only() -> None:
 # --- reasoning
 
 
+@pytest.mark.parity("C10")
 @pytest.mark.parametrize("level", ["minimal", "low", "medium", "high", "xhigh", "max"])
 def test_a_level_is_an_effort_with_a_summary_and_encrypted_items(level: ThinkingLevel) -> None:
     given = with_settings(thinking=level)
@@ -218,6 +220,7 @@ def test_without_a_level_a_model_that_reasons_still_gives_its_items(model: str, 
     assert "reasoning" not in with_settings(model=model)
 
 
+@pytest.mark.parity("C10")
 def test_summaries_can_be_left_out() -> None:
     assert with_settings(thinking="low", thinking_display="omitted")["reasoning"] == {"effort": "low"}
     assert with_settings(thinking_display="summarized")["reasoning"] == {"summary": "auto"}

@@ -22,7 +22,7 @@ from antiphon.errors import (
     Unreachable,
     UsageError,
 )
-from antiphon.providers.openai_responses.provider import OpenAIResponses
+from antiphon.providers.openai_responses.provider import OpenAIResponses, responses_model
 from antiphon.types.content import Text, Thinking, ToolCall
 from antiphon.types.joiner import Joiner
 from antiphon.types.messages import AssistantMessage, UserMessage
@@ -266,6 +266,7 @@ async def test_the_key_is_a_bearer_token() -> None:
     assert server.asked[0].headers["authorization"] == "Bearer secret"
 
 
+@pytest.mark.parity("C11")
 async def test_a_key_function_is_asked_for_every_request_with_the_providers_name() -> None:
     asked: list[str] = []
 
@@ -464,3 +465,23 @@ async def test_azures_key_has_a_header_of_its_own(monkeypatch: pytest.MonkeyPatc
     keyed = OpenAIResponses("d", base_url="https://r.openai.azure.com/openai/v1", api_key="k")
     headers = await keyed._all_headers(None)
     assert headers == {"accept": "text/event-stream", "api-key": "k"}
+
+
+async def test_a_providers_name_at_another_address_stands_for_a_server_with_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    async with serving(streamed(HELLO)) as server:
+        model = responses_model("gpt-5", provider="openai", base_url=server.base_url, api_key=None)
+        await ask(model)
+    assert model.info == ModelInfo(provider="openai", id="gpt-5")
+    assert server.asked[0].headers["authorization"] == "Bearer secret"
+
+
+async def test_a_provider_is_found_by_its_name() -> None:
+    assert responses_model("m", provider="openrouter")._url == "https://openrouter.ai/api/v1/responses"
+    assert responses_model("m", base_url=None)._url == "https://api.openai.com/v1/responses"
+    with pytest.raises(UsageError, match="known: openai, azure"):
+        responses_model("m", provider="groq")
+    with pytest.raises(UsageError, match="base_url="):
+        responses_model("m", provider="azure")

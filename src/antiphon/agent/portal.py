@@ -5,6 +5,7 @@ import queue
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from antiphon.agent.run import Run
@@ -55,7 +56,8 @@ def events_of(run: Run[Any]) -> Iterator[Event]:
         loop = asyncio.get_running_loop()
 
         def end() -> None:
-            loop.call_soon_threadsafe(run.stop, "the iteration was left")
+            with suppress(RuntimeError):  # the loop has just been closed: the run is over
+                loop.call_soon_threadsafe(run.stop, "the iteration was left")
 
         forget = left.on_cancel(end)
         try:
@@ -74,14 +76,14 @@ def events_of(run: Run[Any]) -> Iterator[Event]:
         finally:
             told.put(None)
 
-    thread = threading.Thread(target=work, name="antiphon-stream", daemon=True)
+    context = copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="antiphon-stream", daemon=True)
     thread.start()
     try:
         while (event := told.get()) is not None:
             yield event
     finally:
-        with suppress(RuntimeError):  # the loop has just been closed: the run is over
-            left.cancel()
+        left.cancel()
         thread.join()
     if failed:
         raise failed[0]

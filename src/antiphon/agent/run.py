@@ -326,7 +326,7 @@ class Run(Generic[OutputT]):
             error=reason if status == "error" else None,
             pending=tuple([call for call, _ in pending_calls(state).values()]),
             questions=questions(state),
-            undelivered=() if status == "paused" else (*state.steering, *state.follow_ups),
+            undelivered=tuple(session.undelivered),
             warnings=tuple(self._teller.warnings),
             snapshot=lambda: dump_state(state),
         )

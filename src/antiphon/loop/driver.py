@@ -20,7 +20,18 @@ from antiphon.loop.reply import partial_reply
 from antiphon.loop.session import INSIDE, HaltRun, Session
 from antiphon.loop.sources import Sources
 from antiphon.loop.spec import Instructions
-from antiphon.loop.state import AskModel, AwaitDecisions, Finish, Halted, Input, Phase, Resumed, RunTools, Slot
+from antiphon.loop.state import (
+    AskModel,
+    AwaitDecisions,
+    Finish,
+    Halted,
+    Input,
+    Phase,
+    Resumed,
+    RunTools,
+    Slot,
+    Unqueued,
+)
 from antiphon.loop.telling import cancelled_from_outside
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.events import (
@@ -321,15 +332,20 @@ class Driver:
         )
 
     def _return_queued(self) -> None:
-        """Messages that were not delivered are handed back, unless the state keeps them for the resume."""
+        """Messages that were not delivered are handed back, or else the state keeps them for the resume, never both."""
         session = self.session
-        if session.state.status == "paused":
+        state = session.state
+        if state.status == "paused":
             return
-        why = session.state.status or "ended"
-        for message in session.state.steering:
-            session.teller.tell(MessageReturned, message=message, queue="steering", why=why)
-        for message in session.state.follow_ups:
-            session.teller.tell(MessageReturned, message=message, queue="follow_up", why=why)
+        queues: tuple[tuple[Queue, tuple[Message, ...]], ...] = (
+            ("steering", state.steering),
+            ("follow_up", state.follow_ups),
+        )
+        for queue, messages in queues:
+            for message in messages:
+                session.teller.tell(MessageReturned, message=message, queue=queue, why=state.status or "ended")
+            session.undelivered += messages
+            session.feed(Unqueued(queue=queue))
 
     async def _call_end_hook(self, hook: Callable[[Any], Any]) -> None:
         session = self.session

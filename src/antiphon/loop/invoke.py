@@ -80,7 +80,8 @@ class Work:
     def _may_judge(self) -> bool:
         if not self.session.state.sequential:
             return True
-        return not (self.ready or self.running) and not self._blocked()
+        others = self.running.keys() - {self.todo[0]}  # a body that asked runs itself, and goes on with its answer
+        return not (self.ready or others) and not self._blocked()
 
     def _blocked(self) -> bool:
         """In sequence, a call that waits for a person holds those behind it."""

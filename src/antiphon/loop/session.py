@@ -20,7 +20,7 @@ from antiphon.loop.toolset import by_name
 from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelToken
 from antiphon.types.content import Unknown
-from antiphon.types.events import MessageFinished, MessageStarted, Queue, Role, Status
+from antiphon.types.events import MessageFinished, MessageStarted, Queue, Role, Status, ToolFinished, ToolRequested
 from antiphon.types.joiner import Joiner
 from antiphon.types.messages import (
     AssistantMessage,
@@ -106,6 +106,7 @@ class Session:
         self.effects: deque[Effect] = deque()
         self.told = len(state.messages)
         self.new: list[Message] = []
+        self.undelivered: list[Message] = []
         self.joiner: Joiner | None = None
         self.reply: AssistantMessage | None = None
         self.choice = ""
@@ -311,6 +312,18 @@ class Session:
         self.told += 1
         self.new.append(message)
         self.tell_message(message)
+        if isinstance(message, AssistantMessage) and message.calls:
+            self._tell_unrun(message)
+
+    def _tell_unrun(self, reply: AssistantMessage) -> None:
+        """Calls that were answered, not run, when their reply joined the transcript have a beginning and an end too."""
+        results = {m.call_id: m for m in self.state.messages[self.told :] if isinstance(m, ToolResultMessage)}
+        calls = [call for call in reply.calls if call.id in results]
+        for call in calls:
+            self.teller.tell(ToolRequested, call=call, turn=self.open_turn)
+        for call in calls:
+            result = results[call.id]
+            self.teller.tell(ToolFinished, call_id=call.id, name=call.name, result=result, outcome=result.outcome)
 
     def tell_message(self, message: Message) -> None:
         """The start (unless it was streamed) and the end of a message."""

@@ -1,7 +1,7 @@
 """A faulty transport, for tests of what runs over it: the same seed gives the same faults."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
@@ -36,10 +36,10 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 MARKER = b"data: [DONE]\n\n"
 HEARTBEATS = (b": keep-alive\n\n", b"data:\n\n", b'data: {"choices":[]}\n\n')
-REFUSALS: tuple[ModelError, ...] = (
-    Overloaded("the server is overloaded; ask again", status=503),
-    RateLimited("too many requests; ask again", status=429, retry_after=0.0),
-    Unreachable("nobody answers; ask again"),
+REFUSALS: tuple[Callable[[], ModelError], ...] = (
+    lambda: Overloaded("the server is overloaded; ask again", status=503),
+    lambda: RateLimited("too many requests; ask again", status=429, retry_after=0.0),
+    lambda: Unreachable("nobody answers; ask again"),
 )
 
 
@@ -82,7 +82,7 @@ class Chaos:
         """The model behind a faulty transport."""
         return ChaosModel(model, self, key)
 
-    async def bytes(self, events: Iterable[bytes], rolled: Rolled) -> AsyncGenerator[bytes, None]:
+    async def body(self, events: Iterable[bytes], rolled: Rolled) -> AsyncGenerator[bytes, None]:
         """The body of a Chat Completions stream, given as whole server-sent events, as it arrives.
 
         Raises `ConnectionResetError` where the connection is lost; `status` is not seen here, for it comes before.
@@ -197,13 +197,16 @@ class ChaosModel:
         """The reply as it arrives, if it does. Raises only `ModelError`."""
         fault, random = self._chaos.roll(self._key)
         if fault == "status":
-            raise random.choice(REFUSALS)
+            refusal = random.choice(REFUSALS)()
+            raise refusal
         stream: Any = self._model.stream(request)
-        async with aclosing(stream):
-            async for delta in self._spoiled(stream, fault, random):
+        async with aclosing(stream), aclosing(self._spoiled(stream, fault, random)) as spoiled_stream:
+            async for delta in spoiled_stream:
                 yield delta
 
-    async def _spoiled(self, stream: AsyncIterable[Delta], fault: Fault | None, random: Random) -> AsyncIterator[Delta]:
+    async def _spoiled(
+        self, stream: AsyncIterable[Delta], fault: Fault | None, random: Random
+    ) -> AsyncGenerator[Delta, None]:
         if fault == "reorder":
             for delta in await usage_first(stream):
                 yield delta
@@ -211,26 +214,26 @@ class ChaosModel:
         left = random.randrange(6) if fault in ("drop", "stall", "heartbeat", "error") else None
         async for delta in stream:
             if left is not None and (left == 0 or isinstance(delta, FinishChunk)):
-                async for sign in self._broken_off(fault, random):
-                    yield sign
-                return
+                break
             left = left - 1 if left is not None else None
             if fault == "slow":
                 await anyio.sleep(self._chaos.pause)
             for piece in spoiled_delta(delta, fault):
                 yield piece
-
-    async def _broken_off(self, fault: Fault | None, random: Random) -> AsyncIterator[Delta]:
-        if fault == "error":
-            raise Overloaded("the server broke off its reply; ask again")
-        if fault == "drop":
-            if random.random() < 0.5:
-                raise Dropped("the connection was lost")
-            return
+        fail_as(fault, random)
         while fault == "heartbeat":
             yield random.choice([TextChunk(""), UsageChunk(Usage(input=1)), WarningChunk("odd", "a sign of life")])
             await anyio.sleep(self._chaos.pause)
-        await anyio.sleep_forever()
+        if fault == "stall":
+            await anyio.sleep_forever()
+
+
+def fail_as(fault: Fault | None, random: Random) -> None:
+    """Raise what breaks a reply off, if that is the fault; some drops just end."""
+    if fault == "error":
+        raise Overloaded("the server broke off its reply; ask again")
+    if fault == "drop" and random.random() < 0.5:
+        raise Dropped("the connection was lost")
 
 
 async def usage_first(stream: AsyncIterable[Delta]) -> list[Delta]:

@@ -21,11 +21,10 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True, eq=False):
     """What a run leaves behind, after any ending.
 
     `messages` is the whole transcript, always valid to send again; `new_messages` is what this run added, its prompt
-    included. `usage` is the sum over all requests, discarded attempts too; `last_usage` is the last request's; `turns` are replies,
-    `requests` attempts.
-    `pending` are the calls that wait for a decision (`paused`), `questions` what those of them ask that ask from inside,
-    by call id, `undelivered` the queued messages that were not
-    delivered, `warnings` what `Warned` events said, as `(code, text)`.
+    included. `usage` is the sum over all requests, discarded attempts too; `last_usage` is the last request's; `turns`
+    are replies, `requests` attempts. `pending` are the calls that wait for a decision (`paused`), `questions` what they
+    ask from inside, by call id; `undelivered` are the queued messages that were not delivered, `warnings` what `Warned`
+    events said, as `(code, text)`.
     """
 
     status: Status

@@ -11,7 +11,6 @@ import json
 import secrets
 import threading
 import weakref
-from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,14 +23,13 @@ from anyio import to_thread
 from msgspec import Struct
 
 from antiphon.errors import ContextOverflow, ModelError, Overloaded, Rejected, UsageError
+from antiphon.providers.llama_cpp._job import LEAVE, Job
 
 __all__ = ["Engine", "EngineOptions", "require_engine"]
 
 PROVIDER: Final = "llama_cpp"
 BATCH: Final = 64
 """Prompt tokens between two looks at whether the request was cancelled."""
-LEAVE: Final = 5.0
-"""Seconds to wait for a request that was left, and for the thread at the end."""
 
 Door = Literal["handle_completions", "handle_chat_completions"]
 
@@ -54,16 +52,17 @@ class EngineOptions(Struct, frozen=True):
 class Engine:
     """One GGUF file in this process. Loading waits for the first request; any number of event loops may ask.
 
-    Loading holds the interpreter's lock (about a second for a small file), answering does not. Requests are answered one at a time, in the order asked. The file stays loaded until `aclose()`, which ends the
-    thread, or until nobody holds the engine any more.
+    Loading holds the interpreter's lock (about a second for a small file), answering does not. Requests are answered one
+    at a time, in the order asked. The file stays loaded until `aclose()`, or until nobody holds the engine any more.
     """
 
     def __init__(self, options: EngineOptions) -> None:
         self.options = options
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._finalizer: weakref.finalize[[SimpleQueue[_Job | None]], Engine] | None = None
+        self._finalizer: weakref.finalize[[SimpleQueue[Job | None]], Engine] | None = None
+        self._running: set[Job] = set()
         self._template: dict[str, Any] = {}
         self._users = 1
 
@@ -95,13 +94,13 @@ class Engine:
     async def template_supports_tools(self) -> bool:
         """Whether the chat template takes tools; loads the file. Without it llama.cpp drops them silently."""
         if not self._template:
-            job = _Job(_inspect, asyncio.get_running_loop())
+            job = Job(_inspect, asyncio.get_running_loop())
             self._submit(job)
             try:
                 while await job.more():
                     self._template = job.chunks.popleft()
             finally:
-                await job.leave()
+                await self._leave(job)
         return self._template.get("supports_tools", False)
 
     async def aclose(self) -> None:
@@ -114,6 +113,8 @@ class Engine:
             if self._finalizer is not None:
                 self._finalizer()  # puts the end mark into this thread's queue
             self._jobs = SimpleQueue()
+            for job in self._running:
+                job.cut_off()
         with anyio.move_on_after(LEAVE, shield=True):
             await to_thread.run_sync(thread.join, LEAVE, abandon_on_cancel=True)
 
@@ -128,7 +129,7 @@ class Engine:
             if not job.left:
                 getattr(server, door)(sent, put)
 
-        job = _Job(work, asyncio.get_running_loop())
+        job = Job(work, asyncio.get_running_loop())
         self._submit(job)
         try:
             while await job.more():
@@ -138,9 +139,14 @@ class Engine:
                 if "prompt_progress" not in chunk:
                     yield chunk
         finally:
-            await job.leave()
+            await self._leave(job)
 
-    def _submit(self, job: "_Job") -> None:
+    async def _leave(self, job: Job) -> None:
+        with self._lock:
+            self._running.discard(job)
+        await job.leave()
+
+    def _submit(self, job: Job) -> None:
         with self._lock:
             if self._thread is None:
                 jobs = self._jobs
@@ -149,84 +155,12 @@ class Engine:
                 )
                 self._finalizer = weakref.finalize(self, _dismiss, jobs)
                 self._thread.start()
+            self._running.add(job)
             self._jobs.put(job)
 
 
 _sharing = threading.Lock()
 _shared: "weakref.WeakValueDictionary[EngineOptions, Engine]" = weakref.WeakValueDictionary()
-
-
-class _Job:
-    """One piece of work for the thread, and the way its chunks take to the loop that waits for them.
-
-    The fields are written by one side and read by the other; a deque and single assignments need no lock. `over` and
-    `news` belong to the loop.
-    """
-
-    __slots__ = ("_called", "begun", "chunks", "failure", "left", "loop", "news", "over", "work")
-
-    def __init__(
-        self, work: "Callable[[_Server, Callable[[dict[str, Any]], bool]], None]", loop: asyncio.AbstractEventLoop
-    ) -> None:
-        self.work = work
-        self.loop = loop
-        self.chunks: deque[dict[str, Any]] = deque()
-        self.failure: ModelError | UsageError | None = None
-        self.begun = False
-        self.left = False
-        self.over = False
-        self.news = anyio.Event()
-        self._called = False
-
-    async def more(self) -> bool:
-        """Wait until a chunk is there, or all is said. Raises what went wrong in the thread, after the last chunk."""
-        while not self.chunks and not self.over:
-            self.news = anyio.Event()
-            await self.news.wait()
-        if not self.chunks and self.failure is not None:
-            raise self.failure
-        return bool(self.chunks)
-
-    async def leave(self) -> None:
-        """Nobody wants more: ask the thread to stop, and wait until it has, so that the next request finds it free."""
-        self.left = True
-        if not self.begun:
-            return
-        with anyio.move_on_after(LEAVE, shield=True):
-            while not self.over:
-                self.news = anyio.Event()
-                await self.news.wait()
-
-    def put(self, chunk: dict[str, Any]) -> bool:
-        """In the thread: hand a chunk over. True asks llama.cpp to stop.
-
-        Nothing may be raised here: llama.cpp would swallow it and end the request without a word.
-        """
-        if self.left:
-            return True
-        self.chunks.append(chunk)
-        if not self._called:
-            self._called = True
-            self._call(self._woken)
-        return self.left
-
-    def end(self) -> None:
-        """In the thread: nothing follows."""
-        self._call(self._ended)
-
-    def _call(self, method: Callable[[], None]) -> None:
-        try:
-            self.loop.call_soon_threadsafe(method)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            self.left = True
-
-    def _woken(self) -> None:
-        self._called = False
-        self.news.set()
-
-    def _ended(self) -> None:
-        self.over = True
-        self.news.set()
 
 
 def require_engine() -> None:
@@ -237,11 +171,11 @@ def require_engine() -> None:
         )
 
 
-def _dismiss(jobs: "SimpleQueue[_Job | None]") -> None:
+def _dismiss(jobs: SimpleQueue[Job | None]) -> None:
     jobs.put(None)
 
 
-def _serve(options: EngineOptions, jobs: "SimpleQueue[_Job | None]") -> None:
+def _serve(options: EngineOptions, jobs: SimpleQueue[Job | None]) -> None:
     """The thread: load at the first job, answer one after the other, free the model at the end mark."""
     server: _Server | None = None
     while (job := jobs.get()) is not None:
@@ -260,6 +194,34 @@ def _serve(options: EngineOptions, jobs: "SimpleQueue[_Job | None]") -> None:
             job.failure = failure
         job.end()
         del job
+
+
+class _Server:
+    """llama.cpp's server and the key to its port."""
+
+    def __init__(self, server: Any, key: str) -> None:
+        self.handle_completions = server.handle_completions
+        self.handle_chat_completions = server.handle_chat_completions
+        self.address: str = server.listening_address
+        self.key = key
+        self._kept: dict[int, str] = {}
+
+    def settle(self, keep: str, slot: int, left: Callable[[dict[str, Any]], bool]) -> None:
+        """Bring a slot to the state in which it has evaluated `keep` and nothing else, always by the same two steps."""
+        body = {"prompt": keep, "max_tokens": 1, "id_slot": slot, "stream": True, "return_progress": True}
+        if self._kept.get(slot) != keep:
+            self._kept.pop(slot, None)
+            ended: list[dict[str, Any]] = []
+
+            def note(chunk: dict[str, Any]) -> bool:
+                ended.extend([chunk] if "usage" in chunk else [])
+                return left(chunk)
+
+            self.handle_completions({**body, "cache_prompt": False}, note)
+            if not ended:  # cut off, or refused: the request itself will say why
+                return
+            self._kept[slot] = keep
+        self.handle_completions({**body, "cache_prompt": True}, left)
 
 
 def _load(options: EngineOptions) -> _Server:
@@ -293,34 +255,6 @@ def _load(options: EngineOptions) -> _Server:
             "fetch it again, or update xllamacpp",
             provider=PROVIDER,
         ) from error
-
-
-class _Server:
-    """llama.cpp's server and the key to its port."""
-
-    def __init__(self, server: Any, key: str) -> None:
-        self.handle_completions = server.handle_completions
-        self.handle_chat_completions = server.handle_chat_completions
-        self.address: str = server.listening_address
-        self.key = key
-        self._kept: dict[int, str] = {}
-
-    def settle(self, keep: str, slot: int, left: Callable[[dict[str, Any]], bool]) -> None:
-        """Bring a slot to the state in which it has evaluated `keep` and nothing else, always by the same two steps."""
-        body = {"prompt": keep, "max_tokens": 1, "id_slot": slot, "stream": True, "return_progress": True}
-        if self._kept.get(slot) != keep:
-            self._kept.pop(slot, None)
-            ended: list[dict[str, Any]] = []
-
-            def note(chunk: dict[str, Any]) -> bool:
-                ended.extend([chunk] if "usage" in chunk else [])
-                return left(chunk)
-
-            self.handle_completions({**body, "cache_prompt": False}, note)
-            if not ended:  # cut off, or refused: the request itself will say why
-                return
-            self._kept[slot] = keep
-        self.handle_completions({**body, "cache_prompt": True}, left)
 
 
 def _check_file(path: str) -> None:

@@ -99,24 +99,29 @@ class LlamaCppModel:
 
     async def _open(self) -> Engine:
         """The engine, when it is settled which way to ask it."""
-        if self._engine is None:
-            path = self._path or await self._assembled()
+        if self._engine is not None:
+            return self._engine
+        path = self._path or await self._assembled()
+        engine = Engine.shared(self._options(path, small=self._way == "small"))
+        try:
             if self._way == "auto":
-                engine = Engine.shared(self._options(path, slots=1))
-                try:
-                    self._way = "chat" if await engine.template_supports_tools() else "small"
-                finally:
+                self._way = "chat" if await engine.template_supports_tools() else "small"
+                if self._way == "small":
                     await engine.aclose()
-            if self._engine is None:  # another request may have been faster
-                self._engine = Engine.shared(self._options(path, slots=len(Slot) if self._way == "small" else 1))
-        return self._engine
+                    engine = Engine.shared(self._options(path, small=True))
+        finally:
+            if self._engine is None and self._way != "auto":
+                self._engine = engine
+            else:  # it failed, or another request was faster
+                await engine.aclose()
+        return self._engine or engine
 
-    def _options(self, path: str, *, slots: int) -> EngineOptions:
+    def _options(self, path: str, *, small: bool) -> EngineOptions:
         return EngineOptions(
             path,
-            context=self._context if slots == 1 else min(self._context, SMALL_CONTEXT),
+            context=min(self._context, SMALL_CONTEXT) if small else self._context,
             threads=self._threads,
-            slots=slots,
+            slots=len(Slot) if small else 1,
             chat_template=self._template,
             whole_window=True,
         )

@@ -109,10 +109,10 @@ class Output:
 
     def arguments_done(self, event: Event, out: list[Delta]) -> None:
         """`response.function_call_arguments.done`. Raises if the arguments are others than those told."""
-        call = self._growing("function_call", event, closing=True)
-        call.complete = True
-        if event.arguments:
-            self._complete(call, event.arguments, out)
+        if event.arguments or self._found("function_call", event) is not None:
+            call = self._growing("function_call", event, closing=True)
+            call.complete = True
+            self._complete(call, event.arguments or "", out)
 
     def done(self, item: dict[str, Any], index: int | None, out: list[Delta]) -> str | None:
         """`response.output_item.done`. Gives the item's kind if it is of no use here. Raises as above."""
@@ -240,12 +240,14 @@ class Output:
 
     def _growing(self, kind: str, event: Event, *, closing: bool = False) -> _Item:
         """The item that an event goes on with. One that is done does not grow; the end of a section may still come."""
-        item = self._by_id.get(event.item_id) if event.item_id else None
-        if item is None or item.kind != kind:
-            item = self._at(kind, event.output_index)
+        item = self._found(kind, event)
         if item is None or (item.done and not closing):
             return self._open(kind, event.item_id or "", event.output_index)
         return item
+
+    def _found(self, kind: str, event: Event) -> _Item | None:
+        item = self._by_id.get(event.item_id) if event.item_id else None
+        return item if item is not None and item.kind == kind else self._at(kind, event.output_index)
 
     def _known(self, kind: str, item: dict[str, Any], index: int | None) -> _Item | None:
         """The item that is told once more."""

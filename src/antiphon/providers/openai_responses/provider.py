@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from antiphon.providers.payload import seen_body
 from antiphon.types.request import Delta, ModelInfo, ModelRequest, WarningChunk
 from antiphon.wire.http import DEFAULT_LIMITS, HttpLimits, fetch_json, open_stream
 
-__all__ = ["OpenAIResponses"]
+__all__ = ["OpenAIResponses", "responses_model"]
 
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WARM_LIMITS = HttpLimits(connect=5.0, total=10.0)
@@ -23,9 +24,10 @@ _BASE_URL = "https://api.openai.com/v1"
 
 
 class _Server(Struct, frozen=True, kw_only=True):
-    """Who is asked: where a key is found and goes, and whether prompts can be kept for a day."""
+    """Who is asked: where it is, where a key is found and goes, and whether prompts can be kept for a day."""
 
     name: str
+    base_url: str | None = None
     hosts: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     key_header: str = "authorization"
@@ -34,7 +36,13 @@ class _Server(Struct, frozen=True, kw_only=True):
 
 _SERVERS = (
     # platform.openai.com/docs/api-reference/authentication; docs/guides/prompt-caching, "Prompt cache retention".
-    _Server(name="openai", hosts=("api.openai.com",), keys=("OPENAI_API_KEY",), long_cache=True),
+    _Server(
+        name="openai",
+        base_url=_BASE_URL,
+        hosts=("api.openai.com",),
+        keys=("OPENAI_API_KEY",),
+        long_cache=True,
+    ),
     # learn.microsoft.com/azure/ai-foundry/openai/how-to/responses: the key in a header of its own.
     _Server(
         name="azure",
@@ -43,9 +51,14 @@ _SERVERS = (
         key_header="api-key",
     ),
     # openrouter.ai/docs/api-reference/responses-api
-    _Server(name="openrouter", hosts=("openrouter.ai",), keys=("OPENROUTER_API_KEY",)),
+    _Server(
+        name="openrouter",
+        base_url="https://openrouter.ai/api/v1",
+        hosts=("openrouter.ai",),
+        keys=("OPENROUTER_API_KEY",),
+    ),
     # docs.x.ai/docs/api-reference, "Create new response"
-    _Server(name="xai", hosts=("api.x.ai",), keys=("XAI_API_KEY",)),
+    _Server(name="xai", base_url="https://api.x.ai/v1", hosts=("api.x.ai",), keys=("XAI_API_KEY",)),
 )
 _ANY = _Server(name="generic")
 
@@ -136,6 +149,29 @@ class OpenAIResponses:
         elif self._needs_key:
             raise missing_key(self.info.provider, self._server.keys)
         return headers
+
+
+def responses_model(model: str, *, provider: str = "openai", **options: Any) -> OpenAIResponses:
+    """A model of one of the known providers (openai, azure, openrouter, xai). `options` are those of `OpenAIResponses`.
+
+    At another address than its own, the provider's name stands for a server in its place: the key is the provider's.
+    Raises `UsageError` for a provider that is not known, and for one whose address is missing.
+    """
+    server = next((row for row in _SERVERS if row.name == provider), None)
+    if server is None:
+        names = ", ".join([row.name for row in _SERVERS])
+        raise UsageError(f"no server with the Responses API is named {provider!r}; known: {names}")
+    if not options.get("base_url") and server.base_url is None:
+        raise UsageError(f"{provider!r} needs the address of your deployment; pass base_url=")
+    given: dict[str, Any] = {"base_url": server.base_url, "info": ModelInfo(provider=provider, id=model), **options}
+    given["base_url"] = given["base_url"] or server.base_url
+    if given.get("api_key") is None:
+
+        async def from_environment(_: str) -> str | None:
+            return await find_key(None, provider, server.keys)
+
+        given["api_key"] = from_environment
+    return OpenAIResponses(model, **given)
 
 
 def _last(events: Events, decoder: ResponsesDecoder) -> list[Delta]:
