@@ -1,6 +1,8 @@
 """The built-in tools: they see one folder, and nothing outside of it by whatever road."""
 
+import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +233,18 @@ async def test_a_pattern_without_end_is_given_up(root: Path, monkeypatch: pytest
     (root / "evil.txt").write_text("a" * 60 + "!\n")
     said = await refusal(root, "search_text", pattern="(a+)+$", regex=True)
     assert said == "looking for '(a+)+$' takes too long; give a simpler pattern or a narrower path"
+
+
+async def test_a_search_that_is_cancelled_ends_at_once(root: Path) -> None:
+    """The engine cancels a tool's task once, and waits for it."""
+    (root / "evil.txt").write_text("a" * 60 + "!\n")
+    searching = asyncio.create_task(call(root, "search_text", pattern="(a+)+$", regex=True))
+    await asyncio.sleep(0.3)  # however far it has come
+    began = time.monotonic()
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert time.monotonic() - began < 2.0
 
 
 @pytest.mark.parametrize(

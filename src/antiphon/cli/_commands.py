@@ -41,7 +41,8 @@ async def show_help(_talk: Talk, _argument: str) -> list[str]:
     return [
         *rows,
         "Enter sends; Escape and Enter, or a backslash at the end, begin a new line.",
-        "Ctrl-C stops an answer, once more leaves; Ctrl-D leaves. A line that begins with a space is no command.",
+        "Ctrl-C stops an answer, once more leaves; Ctrl-D leaves.",
+        "A line that begins with a space is no command.",
     ]
 
 

@@ -14,9 +14,10 @@ from antiphon.cli.choose import Choice, choose
 from antiphon.cli.workspace import workspace
 from antiphon.errors import UsageError
 from antiphon.loop.limits import Limits
+from antiphon.tools.tool import Tool
 from antiphon.types.request import Model, ModelSettings, ThinkingLevel
 
-__all__ = ["INSTRUCTIONS", "Setup", "close_model", "made", "model_of"]
+__all__ = ["INSTRUCTIONS", "LEVELS", "Made", "Setup", "close_model", "made", "model_of"]
 
 INSTRUCTIONS: Final = (
     "You answer in a terminal: briefly, in plain text. Your tools see the files of the current folder."
@@ -39,20 +40,27 @@ class Setup(Struct, frozen=True, kw_only=True):
     cwd: Path | None = None
 
 
-async def made(setup: Setup, err: Console) -> tuple[Agent[None], Choice]:
+class Made(Struct, frozen=True, kw_only=True):
+    """An agent, why it has its model, and the tools that it could have."""
+
+    agent: Agent[None]
+    choice: Choice
+    tools: tuple[Tool, ...]
+
+
+async def made(setup: Setup, err: Console) -> Made:
     """The agent, its model chosen, told of on `err`, and made ready. Raises `UsageError` for what cannot be."""
     settings = settings_of(setup)
-    tools = workspace(setup.cwd or Path.cwd())
+    tools = workspace(folder_of(setup))
     choice = await choose(setup.model)
-    model = await model_of(choice, err)
     agent = Agent(
-        model,
+        await model_of(choice, err),
         instructions=INSTRUCTIONS if setup.system is None else setup.system,
         tools=tools if setup.tools else (),
         limits=Limits() if setup.max_turns is None else Limits(turns=setup.max_turns),
         settings=settings,
     )
-    return agent, choice
+    return Made(agent=agent, choice=choice, tools=tools)
 
 
 async def model_of(choice: Choice, err: Console) -> Model:
@@ -76,3 +84,13 @@ def settings_of(setup: Setup) -> ModelSettings:
         raise UsageError(f"there is no thinking level {setup.thinking!r}; take one of {', '.join(LEVELS)}")
     thinking: ThinkingLevel | None = next((level for level in LEVELS if level == setup.thinking), None)
     return ModelSettings(seed=setup.seed, temperature=setup.temperature, thinking=thinking)
+
+
+def folder_of(setup: Setup) -> Path:
+    """What the tools see."""
+    if setup.cwd is not None:
+        return setup.cwd
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder is gone; go to another, or name one with --cwd") from error

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from antiphon.agent.agent import Agent
 from antiphon.cli._interrupt import silent_keys
-from antiphon.cli._setup import close_model, model_of
+from antiphon.cli._setup import Made, close_model, model_of
 from antiphon.cli.ask import watched
 from antiphon.cli.choose import Choice
 from antiphon.cli.render import Renderer
@@ -25,12 +24,10 @@ class Talk:
     then.
     """
 
-    def __init__(
-        self, agent: Agent[None], choice: Choice, tools: Sequence[Tool], err: Console, renderer: Renderer
-    ) -> None:
-        self.agent = agent
-        self.choice = choice
-        self.tools = tools
+    def __init__(self, made: Made, err: Console, renderer: Renderer) -> None:
+        self.agent = made.agent
+        self.choice = made.choice
+        self.tools = made.tools
         self.messages: Sequence[Message] = ()
         self._err = err
         self._renderer = renderer

@@ -33,7 +33,7 @@ async def ask(question: Question) -> int:
     """Ask, tell the answer as it comes, and give the exit code. Ctrl-C stops the run and keeps what was said."""
     out, err = terminal(), terminal(stderr=True)
     renderer = Renderer(out, err)
-    agent, _ = await made(question.setup, err)
+    agent = (await made(question.setup, err)).agent
     try:
         run = agent.run(question.prompt)
         show = lines_of_json(renderer) if question.as_json else renderer.show
@@ -61,8 +61,8 @@ def lines_of_json(renderer: Renderer) -> Callable[[Event], None]:
     """Shows each event as a line of JSON on stdout; what went wrong in the end is said on stderr too."""
 
     def show(event: Event) -> None:
-        sys.stdout.write(dump_event(event).decode() + "\n")
-        sys.stdout.flush()
+        sys.stdout.buffer.write(dump_event(event) + b"\n")  # UTF-8 whatever the terminal speaks
+        sys.stdout.buffer.flush()
         if isinstance(event, RunFinished):
             renderer.show(event)
 

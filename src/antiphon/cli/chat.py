@@ -1,15 +1,14 @@
 """`antiphon chat`: a talk with a model. What a person sees goes as in `ask`: answers to stdout, the rest to stderr."""
 
 import sys
-from pathlib import Path
 
 from antiphon.cli._codes import DONE, INTERRUPTED
 from antiphon.cli._commands import COMMANDS, LeaveChat, obey
 from antiphon.cli._reader import Reader, make_reader
+from antiphon.cli._sentences import sentence_of
 from antiphon.cli._setup import Setup, close_model, made
 from antiphon.cli._talk import Talk
 from antiphon.cli.render import Renderer, terminal
-from antiphon.cli.workspace import workspace
 from antiphon.errors import AntiphonError
 from antiphon.providers.llama_cpp.weights import cache_folder
 
@@ -22,8 +21,7 @@ async def chat(setup: Setup) -> int:
     """
     err = terminal(stderr=True)
     renderer = Renderer(terminal(), err)
-    agent, choice = await made(setup, err)
-    talk = Talk(agent, choice, workspace(setup.cwd or Path.cwd()), err, renderer)
+    talk = Talk(await made(setup, err), err, renderer)
     reader = make_reader(renderer, cache_folder() / "history", list(COMMANDS))
     if sys.stdin.isatty():
         renderer.note("/help says what can be done here")
@@ -51,5 +49,5 @@ async def talked(talk: Talk, reader: Reader, renderer: Renderer) -> int:
         except LeaveChat:
             break
         except (AntiphonError, OSError) as error:
-            renderer.note(f"antiphon: {error}", "red")
+            renderer.note(f"antiphon: {sentence_of(error)}", "red")
     return DONE if sys.stdin.isatty() else code

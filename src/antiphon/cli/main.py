@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from antiphon.cli._codes import BROKEN_PIPE, ERROR, INTERRUPTED, USAGE
+from antiphon.cli._sentences import sentence_of
 from antiphon.errors import AntiphonError, UsageError
 
 __all__ = ["main", "run"]
@@ -24,7 +25,9 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command, and give its exit code. What goes wrong is said on stderr, in one line."""
-    logging.getLogger("antiphon").addHandler(logging.NullHandler())  # what it logs is told by events already
+    logger = logging.getLogger("antiphon")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # what it logs is told by events already
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -45,15 +48,12 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
         return BROKEN_PIPE
     except UsageError as error:
-        return complain(str(error), USAGE)
-    except AntiphonError as error:
-        return complain(str(error), ERROR)
-    except OSError as error:
-        where = f"{error.filename!r}: " if error.filename else ""
-        return complain(f"{where}{error.strerror or error}", ERROR)
+        return complain(sentence_of(error), USAGE)
+    except (AntiphonError, OSError) as error:
+        return complain(sentence_of(error), ERROR)
     return code
 
 
 def complain(text: str, code: int) -> int:
-    sys.stderr.write(f"antiphon: {' '.join(text.split())}\n")
+    sys.stderr.write(f"antiphon: {text}\n")
     return code

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Annotated, Any, Final
 
 import anyio
@@ -115,16 +116,31 @@ def zone(name: str) -> zoneinfo.ZoneInfo:
 
 async def asked(question: dict[str, Any]) -> dict[str, Any]:
     """The answer of the search process, which is ended when it takes too long, or the call is cancelled."""
-    command = [sys.executable, "-I", str(_search.__file__)]
     try:
         with anyio.fail_after(SEARCH_SECONDS):
-            done = await anyio.run_process(command, input=json.dumps(question).encode(), check=False)
+            return json.loads(
+                await output_of([sys.executable, "-I", str(_search.__file__)], json.dumps(question).encode())
+            )
     except TimeoutError:
         text = f"looking for {question['pattern']!r} takes too long; give a simpler pattern or a narrower path"
         raise ToolError(text) from None
-    if done.returncode:
-        raise ToolError(f"the search ended with {done.returncode}; give a simpler pattern or a narrower path")
-    return json.loads(done.stdout)
+
+
+async def output_of(command: list[str], given: bytes) -> bytes:
+    """What a process writes when it is given some input. It does not outlive this.
+
+    A tool's body is cancelled once: `anyio.run_process` would then wait for the process to end by itself.
+    """
+    async with await anyio.open_process(command, stderr=DEVNULL) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            await process.stdin.send(given)
+            await process.stdin.aclose()
+            return b"".join([data async for data in process.stdout])
+        except BaseException:
+            process.kill()
+            raise
 
 
 def found_text(found: dict[str, Any], pattern: str) -> str:

@@ -51,7 +51,9 @@ def ends_for_the_model(state: RunState) -> bool:
     if state.steering or state.follow_ups:
         return True
     messages = without_failed_reply(state.messages)
-    return len(messages) > 0 and not isinstance(messages[-1], AssistantMessage)
+    if len(messages) == 0:
+        return False
+    return not isinstance(messages[-1], AssistantMessage) or open_calls(messages) is not None
 
 
 def counting(counters: Counters, usage: Usage | None, **changes: Any) -> Counters:

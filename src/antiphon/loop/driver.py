@@ -32,7 +32,7 @@ from antiphon.loop.state import (
     Slot,
     Unqueued,
 )
-from antiphon.loop.telling import cancelled_from_outside
+from antiphon.loop.telling import cancelled_from_outside, told
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.events import (
     ContextReplaced,
@@ -119,7 +119,7 @@ class Driver:
                 raise
             return HaltRun("error", "a hook or a tool source raised a cancellation of its own", error)
         except Exception as error:  # noqa: BLE001 - whatever an application's code raises ends the run, not the process
-            return HaltRun("error", f"{type(error).__name__}: {error}", error)
+            return HaltRun("error", told(error), error)
         return None
 
     async def _begin(self) -> None:
@@ -233,7 +233,7 @@ class Driver:
                 late = cancelled if cancelled_from_outside() else late
             except Exception as error:
                 logger.exception("closing run %s", self.session.state.run_id)
-                self.session.warn("closing_failed", f"closing the run raised {type(error).__name__}: {error}")
+                self.session.warn("closing_failed", f"closing the run raised {told(error)}")
             deadline = min(deadline, anyio.current_time() + END_SECONDS)
         if late is not None:
             raise late
@@ -312,7 +312,7 @@ class Driver:
         try:
             await self.session.publish()
         except Exception as error:  # noqa: BLE001 - the ending goes on; what was not announced is on resume
-            self.session.warn("on_append_failed", f"on_append raised {type(error).__name__}: {error}")
+            self.session.warn("on_append_failed", f"on_append raised {told(error)}")
 
     def _conclude(self, halted: HaltRun | None) -> None:
         """All is closed: say how it ended. From here on the run takes nothing more."""
@@ -357,4 +357,4 @@ class Driver:
             await resolved(hook(context))
         except Exception as failure:
             logger.warning("on_run_end of run %s raised", session.state.run_id, exc_info=failure)
-            session.warn("on_run_end_failed", f"on_run_end raised {type(failure).__name__}: {failure}")
+            session.warn("on_run_end_failed", f"on_run_end raised {told(failure)}")

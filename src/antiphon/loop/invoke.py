@@ -15,6 +15,7 @@ from antiphon.loop.judging import denied, judge
 from antiphon.loop.results import NOT_RUN, CallEnd, after_hooks, copied, error_end, finish_call, last_reply, value_end
 from antiphon.loop.session import CALL, ChildPaused, Session
 from antiphon.loop.state import Answer, Approve, Asks, Decided, Decision, Deny, Judged, Slot, Started
+from antiphon.loop.telling import told
 from antiphon.tools.arguments import ArgumentError, Prepared
 from antiphon.tools.context import ToolContext
 from antiphon.tools.tool import Tool
@@ -346,7 +347,7 @@ class Work:
             return error_end(session, call, "the tool cancelled itself", "error", prepared, **more)
         error = task.exception()
         assert error is not None
-        text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, ToolError) else told(error)
         return error_end(session, call, text, "error", prepared, error=error, **more)
 
     def _timed_out(self, slot: Slot, tool: Tool, prepared: Prepared, more: dict[str, Any]) -> CallEnd:
@@ -443,7 +444,7 @@ def decision_of(body: Body) -> Approve | Deny | str:
         return "the approver was cancelled"
     error = task.exception()
     if error is not None:
-        return f"the approver raised {type(error).__name__}: {error}"
+        return f"the approver raised {told(error)}"
     match task.result():
         case Approve() | Deny() as decided:
             return decided

@@ -48,7 +48,7 @@ def check_limits(limits: Limits, info: ModelInfo | None) -> None:
         value = getattr(limits, name)
         if value is not None and (math.isnan(value) or value < 0):
             raise UsageError(f"the limit {name}={value!r} is not a number from 0 up; give one, or None to turn it off")
-    if limits.cost is not None and (info is None or info.prices is None):
+    if limits.cost is not None and (info is None or info.prices is None or not info.prices.known):
         model = info.origin if info else "the model"
         raise UsageError(f"a cost limit needs prices, and those of {model} are not known; give them in its ModelInfo")
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from antiphon.errors import Dropped, ModelError, Stalled
 from antiphon.loop.session import HaltRun, Session
 from antiphon.loop.spec import Recovery
-from antiphon.loop.telling import cancelled_from_outside
+from antiphon.loop.telling import cancelled_from_outside, told
 from antiphon.loop.watchdog import Watchdog
 from antiphon.types.content import ToolCall
 from antiphon.types.events import MessageStarted, TextDelta, ThinkingDelta, ToolCallDelta
@@ -21,6 +21,7 @@ from antiphon.types.request import (
     Delta,
     FinishChunk,
     Model,
+    ModelInfo,
     ModelRequest,
     TextChunk,
     ThinkingChunk,
@@ -28,6 +29,7 @@ from antiphon.types.request import (
     WarningChunk,
     WholeCall,
 )
+from antiphon.types.usage import Usage
 
 __all__ = ["partial_reply", "read_reply"]
 
@@ -63,7 +65,7 @@ async def read_reply(session: Session, model: Model, request: ModelRequest, atte
 
 def foreign(error: Exception) -> ModelError:
     """A model should fail with a `ModelError` alone; what else it raises is not repeated."""
-    return ModelError(f"the model raised {type(error).__name__}: {error}")
+    return ModelError(f"the model raised {told(error)}")
 
 
 class Reader:
@@ -128,7 +130,9 @@ class Reader:
                 )
             case WarningChunk(code=code, text=text):
                 self._session.warn(code, text)
-            case UsageChunk() | FinishChunk():
+            case UsageChunk(usage=usage):
+                self._joiner.usage = priced(usage, self._session.info)
+            case FinishChunk():
                 self._joiner.add(delta)
             case _:
                 self._session.warn("unknown_delta", f"the model sent a {type(delta).__name__}, which is no delta")
@@ -142,6 +146,13 @@ class Reader:
         self._session.teller.tell(
             kind, message_id=self._id, text=text, index=index, turn=self._turn, attempt=self._attempt, **more
         )
+
+
+def priced(usage: Usage, info: ModelInfo | None) -> Usage:
+    """The usage with its cost, where the provider did not say it and the model's prices are known."""
+    if usage.cost is not None or info is None or info.prices is None:
+        return usage
+    return replace(usage, cost=info.prices.cost(usage))
 
 
 def finished_reply(session: Session, model: Model, joiner: Joiner) -> AssistantMessage:

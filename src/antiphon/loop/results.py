@@ -97,9 +97,11 @@ def error_end(
     session: Session, call: ToolCall, text: str, outcome: Outcome, prepared: Prepared | None = None, **more: Any
 ) -> CallEnd:
     """The call failed, was refused or never ran; the model reads why."""
+    shaped = shaped_value(session, call, text)
     result = ToolResultMessage(
         **base_result(session, call, prepared),
-        parts=(Text(error_text(call.name, text)),),
+        parts=(Text(error_text(call.name, shaped.text)),),
+        details=shaped.details,
         is_error=True,
         outcome=outcome,
     )

@@ -6,6 +6,7 @@ from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from itertools import takewhile
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -317,7 +318,8 @@ class Session:
 
     def _tell_unrun(self, reply: AssistantMessage) -> None:
         """Calls that were answered, not run, when their reply joined the transcript have a beginning and an end too."""
-        results = {m.call_id: m for m in self.state.messages[self.told :] if isinstance(m, ToolResultMessage)}
+        behind = takewhile(lambda message: isinstance(message, ToolResultMessage), self.state.messages[self.told :])
+        results = {result.call_id: result for result in behind if isinstance(result, ToolResultMessage)}
         calls = [call for call in reply.calls if call.id in results]
         for call in calls:
             self.teller.tell(ToolRequested, call=call, turn=self.open_turn)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from antiphon.types.events import Event, RunFinished, Warned
 
-__all__ = ["Listener", "Teller", "cancelled_from_outside"]
+__all__ = ["Listener", "Teller", "cancelled_from_outside", "told"]
 
 logger = logging.getLogger("antiphon")
 
@@ -23,6 +23,16 @@ def cancelled_from_outside() -> bool:
     """Whether a `CancelledError` that came up here was asked of this task; else the awaited code made it up itself."""
     task = current_task()
     return task is None or task.cancelling() > 0
+
+
+def told(error: BaseException) -> str:
+    """What went wrong, for people: the error's kind and its text, if it can be had."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a foreign error that fails even to say what it is
+        text = "its text cannot be read"
+    return f"{kind}: {text}" if text else kind
 
 
 class Kept:
@@ -191,4 +201,4 @@ class Teller:
         logger.warning("a listener of run %s raised", self.run_id, exc_info=error)
         if key not in self._complained:
             self._complained.add(key)
-            self.warn("listener_raised", f"a listener raised {type(error).__name__}: {error}", without=key)
+            self.warn("listener_raised", f"a listener raised {told(error)}", without=key)

@@ -51,4 +51,4 @@ def _error_tells(error: ModelError) -> bool:
 
 
 def _words_tell(text: str) -> bool:
-    return tells_overflow(text) or _OWN.search(text) is not None or _BARE.match(text) is not None
+    return tells_overflow(text) or _OWN.search(text) is not None or _BARE.search(text) is not None

@@ -17,6 +17,7 @@ from antiphon.types.request import (
     TextChunk,
     ThinkingChunk,
     UsageChunk,
+    WarningChunk,
     WholeCall,
 )
 from antiphon.types.usage import Usage
@@ -43,7 +44,7 @@ ScriptedReply: TypeAlias = (
 )
 """A whole reply: text, a message, steps, an exception, or a function of the request that gives any of these."""
 
-_DELTAS = (TextChunk, ThinkingChunk, CallChunk, WholeCall, UsageChunk, FinishChunk)
+_DELTAS = (TextChunk, ThinkingChunk, CallChunk, WholeCall, UsageChunk, WarningChunk, FinishChunk)
 
 
 class Scripted:

@@ -164,6 +164,21 @@ class Prices(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_read: float | None = None
     cache_write: float | None = None
 
+    @property
+    def known(self) -> bool:
+        """Whether what every request consumes has a price."""
+        return self.input is not None and self.output is not None
+
+    def cost(self, usage: Usage) -> float | None:
+        """What this usage costs in US dollars. Cached tokens without a price of their own cost what others do."""
+        if self.input is None or self.output is None:
+            return None
+        read, written = usage.cache_read or 0, usage.cache_write or 0
+        dollars = (usage.input - read - written) * self.input + usage.output * self.output
+        dollars += read * (self.input if self.cache_read is None else self.cache_read)
+        dollars += written * (self.input if self.cache_write is None else self.cache_write)
+        return dollars / 1_000_000
+
 
 class ModelInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a model, `None` where nothing is. `context_window` and `output_limit` are in tokens.
