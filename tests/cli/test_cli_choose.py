@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from antiphon.cli._embedded import EMBEDDED
 from antiphon.cli.choose import USUAL, Choice, choose
 from antiphon.errors import UsageError
 from antiphon.providers.resolve import PROVIDERS, LocalServer, get_model
@@ -62,7 +63,7 @@ async def test_then_a_local_server() -> None:
 
 async def test_then_the_built_in_one() -> None:
     choice = await choose(None, environ={}, probe=none, embedded=True)
-    assert choice.name == "local:gemma3-270m"
+    assert choice.name == EMBEDDED
     assert "built-in" in choice.reason
 
 

@@ -1,12 +1,13 @@
 """The command with the built-in model: no key, no server, a real model."""
 
-import os
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from antiphon.cli._embedded import EMBEDDED, is_installed
+from antiphon.cli._embedded import is_installed
 
 from .conftest import Start
 
@@ -25,14 +26,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         path.unlink()
 
 
+def demonstration() -> list[str]:
+    """The arguments of the command that `make demo` runs."""
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()
+    recipe = re.search(r"^demo:.*\n\t@\S+/antiphon (.*)$", makefile, re.MULTILINE)
+    assert recipe, "the Makefile has a target `demo` that runs the command"
+    return shlex.split(recipe[1])
+
+
 def test_the_demonstration_calls_a_tool_and_tells_its_result(
     start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What `make demo` shows. The licence is told the first time, and only then."""
-    monkeypatch.setitem(os.environ, "XDG_CACHE_HOME", str(cache))
-    first = start("ask", "--model", EMBEDDED, "--seed", "7", "What is 1234 * 56?").end()
-    again = start("ask", "--model", EMBEDDED, "--seed", "7", "What is 1234 * 56?").end()
-    assert (first.code, again.code) == (0, 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    first, again = start(*demonstration()).end(), start(*demonstration()).end()
+    assert (first.code, again.code) == (0, 0), first.err
     assert "→ calculate(expression='1234 * 56')" in first.err.splitlines()
     assert "← calculate: 69104" in first.err.splitlines()
     assert "69104" in first.out

@@ -1,6 +1,7 @@
 """Limits: one accounting, exact edges, an ending that can be resumed under a higher limit."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from antiphon import (
     DEFAULT_MAX_TURNS,
     Agent,
+    Approve,
     AttemptDiscarded,
     Dropped,
+    Hooks,
     LimitReached,
     Limits,
     ModelInfo,
@@ -18,14 +21,16 @@ from antiphon import (
     Recovery,
     RunFinished,
     ToolFinished,
+    ToolOptions,
     Usage,
     UsageError,
+    UseResult,
     validate,
 )
 from antiphon.loop import session as session_file
 from antiphon.testing import Recording, Scripted
 
-from .scenes import CITY, Bodies, call, finished, outcome, outcomes, results, texts
+from .scenes import CITY, Bodies, Spy, call, finished, outcome, outcomes, results, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -180,7 +185,7 @@ async def test_a_limit_of_cost_without_prices_is_refused_at_the_start(prices: Pr
 async def test_a_limit_of_seconds_counts_the_time_a_run_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A resumed run carries it on; the time between is not counted."""
     now = [100.0]
-    monkeypatch.setattr(session_file.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(session_file, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0]))
     bodies = Bodies()
 
     def work(_arguments: Any) -> None:
@@ -220,8 +225,6 @@ async def test_a_good_call_forgives_the_bad_ones_before_it() -> None:
 
 @pytest.mark.parity("A12")
 async def test_a_call_that_a_hook_answers_for_is_no_mistake() -> None:
-    from antiphon import Hooks, UseResult
-
     script = [[call("ghost", f"g{n}")] for n in range(3)]
     agent = Agent(
         Scripted(*script, "done"),
@@ -239,8 +242,6 @@ async def test_a_call_that_a_hook_answers_for_is_no_mistake() -> None:
 @pytest.mark.parity("B2")
 @pytest.mark.parametrize("execution", ["parallel", "sequential"])
 async def test_a_tools_own_limit_of_calls_refuses_the_call_and_the_run_goes_on(execution: Any) -> None:
-    from antiphon import ToolOptions
-
     bodies = Bodies()
     script = [[call("a", "c1"), call("a", "c2"), call("a", "c3"), call("b")], [call("a", "c4")], "done"]
     agent = Agent(
@@ -287,8 +288,6 @@ async def test_a_tools_own_limit_of_turns_counts_the_turns_that_call_it() -> Non
 @pytest.mark.parity("B14")
 async def test_a_tools_own_limit_is_looked_at_before_anybody_is_asked() -> None:
     """Nobody should approve a call that will be refused; the hooks after it are told."""
-    from .scenes import Spy
-
     spy = Spy()
     bodies = Bodies()
     agent = Agent(
@@ -309,8 +308,6 @@ async def test_a_tools_own_limit_is_carried_over_a_pause() -> None:
     tools = [bodies.tool("a", max_calls=1), bodies.tool("b", needs_approval=True)]
     agent = Agent(Scripted([call("a", "c1"), call("b")], [call("a", "c2")], "done"), tools=tools)
     paused, _ = await outcome(agent)
-    from antiphon import Approve
-
     state = json.loads(json.dumps(paused.state))
     result, _ = await finished(agent.run(resume=state, decisions={"b-1": Approve()}))
     assert outcomes(result.messages) == {"c1": "ok", "b-1": "ok", "c2": "not_run"}

@@ -1,14 +1,16 @@
 """What the tests of this folder are made of: models that fail in order, and what a viewer saw of it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import anyio
 
 from antiphon import (
     Agent,
+    AssistantMessage,
     AttemptDiscarded,
     Hooks,
+    Message,
     ModelRequest,
     Recovery,
     RunError,
@@ -16,9 +18,10 @@ from antiphon import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    ToolResultMessage,
     tool,
 )
-from antiphon.testing import Recording, Scripted, record
+from antiphon.testing import Recording, record
 from antiphon.types.request import Delta, FinishChunk, ModelInfo
 
 STEADY = Recovery(jitter=0)
@@ -78,6 +81,20 @@ async def outcome(
     return run.result, recording, cause
 
 
+def reply(messages: Sequence[Message], index: int = -1) -> AssistantMessage:
+    """The message at this place, which is a reply."""
+    message = messages[index]
+    assert isinstance(message, AssistantMessage)
+    return message
+
+
+def result_of(messages: Sequence[Message], index: int = -1) -> ToolResultMessage:
+    """The message at this place, which is the result of a call."""
+    message = messages[index]
+    assert isinstance(message, ToolResultMessage)
+    return message
+
+
 def waits(recording: Recording) -> list[float]:
     """The waits before the repeated attempts, in seconds."""
     return [event.wait for event in recording.of(AttemptDiscarded)]
@@ -106,8 +123,3 @@ def shown(recording: Recording) -> list[str]:
                 continue
         screens.append(screen)
     return screens
-
-
-__all__ = [
-    "LENGTH", "LOOKED", "STEADY", "Scripted", "Streams", "counted", "look", "outcome", "says", "shown", "waits", "whys",
-]  # fmt: skip

@@ -1,6 +1,7 @@
 """Five hundred conversations over a transport that fails: the right words once, or a typed error; never anything else."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -14,6 +15,7 @@ from antiphon import (
     ToolCall,
     Usage,
     UsageError,
+    UserMessage,
     View,
     aclose,
     tool,
@@ -32,6 +34,8 @@ from antiphon.types.request import (
     UsageChunk,
     WarningChunk,
 )
+
+from .drills import reply
 
 pytestmark = pytest.mark.anyio
 
@@ -96,8 +100,10 @@ class Answers:
 
     info = ModelInfo(provider="local", id="answers")
 
-    async def stream(self, request: ModelRequest) -> Any:
-        key = request.messages[0].text  # type: ignore[union-attr]
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        first = request.messages[0]
+        assert isinstance(first, UserMessage)
+        key = first.text
         if len(request.messages) == 1:
             text = f'{{"key": "{key}"}}'
             for delta in [CallChunk(0, "c1", LOOK, text[:6]), CallChunk(0, arguments=text[6:])]:
@@ -252,7 +258,7 @@ async def test_a_faulty_model_closes_the_stream_that_it_leaves() -> None:
     class Open:
         info = None
 
-        async def stream(self, request: ModelRequest) -> Any:
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
             try:
                 while True:
                     yield TextChunk("x")
@@ -273,5 +279,5 @@ async def test_calls_are_spoiled_and_come_whole() -> None:
         run = Agent(model).run("go")
         told = record(run)
         result = await run
-        assert result.messages[1].calls == (call,)  # type: ignore[union-attr]
+        assert reply(result.messages, 1).calls == (call,)
         told.check()

@@ -33,10 +33,10 @@ from antiphon import (
     UseRequest,
     validate,
 )
-from antiphon.testing import record
+from antiphon.testing import Scripted, record
 from antiphon.types.request import CallChunk, Delta, FinishChunk, TextChunk, UsageChunk
 
-from .drills import LOOKED, STEADY, Scripted, Streams, counted, outcome, says, shown, waits, whys
+from .drills import LOOKED, STEADY, Streams, counted, outcome, reply, says, shown, waits, whys
 
 pytestmark = pytest.mark.anyio
 
@@ -113,7 +113,7 @@ async def test_j2_one_start_for_each_attempt_and_one_for_the_turn() -> None:
     assert [start.attempt for start in starts] == [2, 3]
     assert len({start.message_id for start in starts}) == 1
     finished = [event.message for event in told.of(MessageFinished)]
-    assert [message.id for message in finished][-1] == starts[0].message_id
+    assert reply(finished).id == starts[0].message_id
 
 
 @pytest.mark.parity("C12")
@@ -154,7 +154,7 @@ async def test_a_used_up_budget_ends_the_run_with_what_was_received() -> None:
     assert result.status == "error"
     assert isinstance(cause, Dropped)
     assert result.reason == "cut off (after 4 attempts)"
-    last = result.messages[-1]
+    last = reply(result.messages)
     assert (last.text, last.stop_reason, last.partial, last.calls) == ("try 3", "error", True, ())
     assert LOOKED == []
     assert validate(result.messages) == []

@@ -18,9 +18,10 @@ from antiphon import (
     ToolCall,
     TurnStarted,
 )
+from antiphon.testing import Scripted
 from antiphon.types.request import FinishChunk
 
-from .drills import LOOKED, STEADY, Scripted, counted, outcome, shown, whys
+from .drills import LOOKED, STEADY, counted, outcome, reply, shown, whys
 
 pytestmark = pytest.mark.anyio
 
@@ -42,8 +43,8 @@ async def test_the_next_model_is_asked_when_patience_with_the_first_is_used_up()
     assert replaced.model is not None
     assert (replaced.model.origin, replaced.messages) == ("other:second", None)
     assert "x" in replaced.why
-    reply = told.of(MessageFinished)[-1].message
-    assert (reply.provider, reply.model) == ("other", "second")  # type: ignore[union-attr]
+    said = reply([event.message for event in told.of(MessageFinished)])
+    assert (said.provider, said.model) == ("other", "second")
     assert len(told.of(TurnStarted)) == 1
     assert [event.attempt for event in told.of(MessageStarted) if event.role == "assistant"] == [1, 2, 3]
 

@@ -4,8 +4,9 @@ import anyio
 import pytest
 
 from antiphon import AttemptDiscarded, Overloaded, RateLimited, Recovery
+from antiphon.testing import Scripted
 
-from .drills import STEADY, Scripted, outcome, waits
+from .drills import STEADY, outcome, waits
 
 pytestmark = pytest.mark.anyio
 

@@ -18,10 +18,11 @@ from antiphon import (
     TurnStarted,
     validate,
 )
+from antiphon.testing import Scripted
 from antiphon.types.request import FinishChunk
 from antiphon.types.usage import Usage
 
-from .drills import LENGTH, LOOKED, Scripted, counted, outcome, shown, waits, whys
+from .drills import LENGTH, LOOKED, counted, outcome, reply, result_of, shown, waits, whys
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +54,7 @@ async def test_a_used_up_length_budget_is_an_error_with_the_text_so_far() -> Non
     assert isinstance(cause, Truncated)
     assert "cut off by the output limit" in (result.reason or "")
     assert "after 3 attempts" in (result.reason or "")
-    assert (result.text, result.messages[-1].stop_reason) == ("long 2", "error")
+    assert (result.text, reply(result.messages).stop_reason) == ("long 2", "error")
 
 
 @pytest.mark.parity("C12")
@@ -67,7 +68,7 @@ async def test_a_cut_off_answer_can_be_kept_when_asking_again_is_over() -> None:
     """For a text that may end anywhere the first half is better than an error."""
     model = Scripted(["a", LENGTH], ["ab", LENGTH])
     kept, told, _ = await outcome(model, Recovery(length_retries=1, on_length="keep"))
-    assert (kept.status, kept.text, kept.messages[-1].stop_reason) == ("done", "ab", "length")
+    assert (kept.status, kept.text, reply(kept.messages).stop_reason) == ("done", "ab", "length")
     assert counted(told) == [(1, 1)]
     at_once, told, _ = await outcome(Scripted(["a", LENGTH]), Recovery(length_retries=0, on_length="keep"))
     assert (at_once.status, at_once.text, counted(told)) == ("done", "a", [])
@@ -80,8 +81,8 @@ async def test_e2_no_call_of_a_cut_off_reply_is_run(on_length: str) -> None:
     result, told, _ = await outcome(model, Recovery(on_length=on_length))  # type: ignore[arg-type]
     assert (result.status, result.text, LOOKED) == ("done", "rain", ["Oslo"])
     assert [event.call_id for event in told.of(ToolStarted)] == ["c2"]
-    reply, cut = result.messages[1:3]
-    assert (reply.text, reply.stop_reason) == ("Let me look.", "length")
+    said, cut = reply(result.messages, 1), result_of(result.messages, 2)
+    assert (said.text, said.stop_reason) == ("Let me look.", "length")
     assert (cut.call_id, cut.outcome, cut.is_error) == ("c1", "not_run", True)
     assert counted(told) == []
     assert validate(result.messages) == []
@@ -91,7 +92,7 @@ async def test_e3_the_model_reads_that_it_was_cut_off() -> None:
     """Told that an argument is missing, it would write the same long text again."""
     model = Scripted([HALF, LENGTH], "shorter")
     await outcome(model)
-    result = model.requests[1].messages[-1]
+    result = result_of(model.requests[1].messages)
     assert "cut off by the output limit" in result.text
     assert "shorter" in result.text
     assert "missing" not in result.text

@@ -239,3 +239,49 @@ asyncio.new_event_loop().run_until_complete(main())
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
     assert (done.stdout, done.stderr) == ("b'{}'\n", "")
+
+
+@pytest.mark.anyio
+class TestAKeptConnectionThatWasClosed:
+    """A server may close an idle connection in the very moment in which it is used again (RFC 9112, section 9.6)."""
+
+    async def test_the_request_is_sent_once_more_on_a_new_connection(self, serve) -> None:
+        """Each turn of a long conversation would else cost a wait and one of its retries."""
+
+        async def closes_after_one(peer) -> None:
+            assert await peer.request()
+            await peer.answer(b"ok")
+            await peer.request()
+
+        async with serve(closes_after_one) as server:
+            assert [await read(server.url) for _ in range(3)] == [b"ok"] * 3
+            assert server.accepted == 3
+            await aclose()
+
+    async def test_a_first_connection_that_is_closed_is_told(self, serve) -> None:
+        """Nothing was kept there: the server itself fails, and the layer that owns retries decides."""
+
+        async def never(peer) -> None:
+            await peer.request()
+
+        async with serve(never) as server:
+            with pytest.raises(Dropped, match="before it answered"):
+                await read(server.url)
+            assert server.accepted == 1
+            await aclose()
+
+    async def test_it_is_sent_once_more_and_no_oftener(self, serve) -> None:
+        answers = iter([True, False, False])
+
+        async def dies(peer) -> None:
+            while await peer.request():
+                if not next(answers):
+                    return
+                await peer.answer(b"ok")
+
+        async with serve(dies) as server:
+            assert await read(server.url) == b"ok"
+            with pytest.raises(Dropped):
+                await read(server.url)
+            assert len(server.seen) == 3
+            await aclose()

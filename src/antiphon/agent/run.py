@@ -206,7 +206,9 @@ class Run(Generic[OutputT]):
     @property
     def state(self) -> dict[str, Any]:
         """The run of this moment as JSON data, for `agent.run(resume=…)`."""
-        return dump_state(self._now)
+        if self._driver is None or self._result is not None:
+            return dump_state(self._state)
+        return dump_state(self._driver.session.snapshot())
 
     @property
     def _now(self) -> RunState:
@@ -310,8 +312,7 @@ class Run(Generic[OutputT]):
         if session.outcome is None:
             return
         status, reason, cause = session.outcome
-        state = session.state
-        self._state = state
+        state = self._state = session.snapshot()
         self._result = RunResult(
             status=status,
             run_id=state.run_id,

@@ -8,16 +8,17 @@ import anyio.to_thread
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from antiphon.providers.llama_cpp.provider import BUILT_IN as NAME
 from antiphon.providers.llama_cpp.weights import BUILT_IN, assemble, licence_note
 
 __all__ = ["EMBEDDED", "is_embedded", "is_installed", "make_ready"]
 
-EMBEDDED: Final = "local:gemma3-270m"
+EMBEDDED: Final = f"local:{NAME}"
 
 
 def is_embedded(name: str) -> bool:
     """Whether this is the built-in model's name, and not that of a file."""
-    return name in {EMBEDDED, "local:", "local:gemma"}
+    return name in {EMBEDDED, "local:"}
 
 
 def is_installed() -> bool:

@@ -138,6 +138,10 @@ class Session:
         """How long the run has worked, resumed parts included."""
         return self.state.counters.seconds + time.monotonic() - self.began
 
+    def snapshot(self) -> RunState:
+        """The state of this moment, with the time that the run has worked."""
+        return replace(self.state, counters=replace(self.state.counters, seconds=self.seconds))
+
     def feed(self, given: Input) -> None:
         """Tell the machine; what it asks for waits in `effects`."""
         self.state, effects = advance(self.state, given)

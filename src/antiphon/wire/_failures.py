@@ -8,7 +8,7 @@ from antiphon.errors import Dropped, Garbled, ModelError, Recovery, Stalled, Unr
 from antiphon.wire._address import NO_ADDRESS
 from antiphon.wire._redact import public_url
 
-__all__ = ["failure_for"]
+__all__ = ["failure_for", "lost_before_answer"]
 
 _CERTIFICATE = "the server's certificate is not trusted; check the address, or name the CA's file in SSL_CERT_FILE"
 _TLS = "no TLS connection came about; check whether the address wants http:// or https://"
@@ -47,3 +47,11 @@ def failure_for(error: Exception, url: str, provider: str | None = None) -> Mode
             kind, recovery, text = _TABLE[base.__name__]
             return kind(f"{public_url(url)!r}: {text}", recovery=recovery, provider=provider)
     return None
+
+
+def lost_before_answer(error: Exception) -> bool:
+    """Whether a connection that stood was lost before a head came: on a kept one, that is how its end shows."""
+    names = {base.__name__ for base in type(error).__mro__}
+    if names & {"ClientConnectorError", "ClientPayloadError", "TimeoutError"}:
+        return False
+    return bool(names & {"ServerDisconnectedError", "ConnectionError"})

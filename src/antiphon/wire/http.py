@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from antiphon.errors import Dropped, Garbled, ModelError, Rejected, Unauthorized
 from antiphon.wire._address import Proxy, origin_of, proxy_for
-from antiphon.wire._failures import failure_for
+from antiphon.wire._failures import failure_for, lost_before_answer
 from antiphon.wire._redact import public_url, without_secrets
 from antiphon.wire.status import error_for_status, request_id_in
 
@@ -115,6 +115,8 @@ class Response:
 
         Never raises. After `within` seconds it gives up, and leaving the block closes the connection.
         """
+        if self._raw.content.at_eof():
+            return  # the usual case, and a scope costs more than a look
         with anyio.move_on_after(within), suppress(ModelError):
             async for _ in self.chunks():
                 pass
@@ -221,19 +223,28 @@ async def _send(exchange: _Exchange, method: str, body: bytes | None, limits: Ht
         # A tunnel's proxy reads the CONNECT request; without a tunnel it reads the request itself.
         target = headers if origin.startswith("http:") else (proxy_headers := {})
         target["proxy-authorization"] = proxy.authorization
-    try:
-        return await exchange.pool.session.request(
-            method,
-            exchange.url,
-            data=io.BytesIO(body) if body and len(body) > _LARGE_BODY else body,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=limits.total or None, connect=limits.connect or None),
-            allow_redirects=False,
-            proxy=proxy.url if proxy else None,
-            proxy_headers=proxy_headers,
-        )
-    except Exception as error:  # noqa: BLE001 - as above: the table knows them
-        exchange.fail(error)
+    timeout = aiohttp.ClientTimeout(total=limits.total or None, connect=limits.connect or None)
+    fresh = origin not in exchange.pool.answered
+    while True:
+        try:
+            raw = await exchange.pool.session.request(
+                method,
+                exchange.url,
+                data=io.BytesIO(body) if body and len(body) > _LARGE_BODY else body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=proxy.url if proxy else None,
+                proxy_headers=proxy_headers,
+            )
+        except Exception as error:  # noqa: BLE001 - as above: the table knows them
+            if fresh or not lost_before_answer(error):
+                exchange.fail(error)
+            # A kept connection may have been closed by the server in the moment it was taken again (RFC 9112, 9.6).
+            fresh = True
+        else:
+            exchange.pool.answered.add(origin)
+            return raw
 
 
 def _checked_headers(exchange: _Exchange, body: bytes | None) -> dict[str, str]:
@@ -267,7 +278,7 @@ async def _error_body(response: Response) -> bytes:
 class _Pool:
     """The connections of one loop. Made in that loop."""
 
-    __slots__ = ("_proxies", "guard", "session")
+    __slots__ = ("_proxies", "answered", "guard", "session")
 
     def __init__(self) -> None:
         import aiohttp
@@ -283,6 +294,7 @@ class _Pool:
         )
         self.guard = self._close_at_end()
         self._proxies: dict[str, Proxy | None] = {}
+        self.answered: set[str] = set()  # origins to which a connection may have been kept
 
     def proxy(self, origin: str) -> Proxy | None:
         """The environment's proxy for an origin, asked once."""
