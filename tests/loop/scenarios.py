@@ -140,12 +140,13 @@ class Heard:
 
 def faults(events: Sequence[Event], result: RunResult[Any]) -> list[str]:
     """Everything that is wrong with a run that is over, as sentences; empty when it is sound."""
+    waiting = {asked.id for asked in result.pending}
     return [
         *faults_of_numbering(events),
-        *faults_of_calls(events),
+        *faults_of_calls(events, waiting),
         *faults_of_messages(events, result),
         *faults_of_receipts(events, result),
-        *faults_of_transcript(result.messages),
+        *([] if waiting else faults_of_transcript(result.messages)),
         *faults_of_state(result),
     ]
 
@@ -164,8 +165,8 @@ def faults_of_numbering(events: Sequence[Event]) -> list[str]:
     return found
 
 
-def faults_of_calls(events: Sequence[Event]) -> list[str]:
-    """Requested, then maybe started, then finished, each once; nothing after the finish."""
+def faults_of_calls(events: Sequence[Event], waiting: set[str]) -> list[str]:
+    """Requested, then maybe started, then finished, each once; nothing after the finish. Those `waiting` have no end."""
     found: list[str] = []
     stages: dict[str, list[str]] = {}
     for event in events:
@@ -178,6 +179,8 @@ def faults_of_calls(events: Sequence[Event]) -> list[str]:
             case _:
                 pass
     for key, seen in stages.items():
+        if key.partition("/")[2] in waiting:
+            continue
         told = [stage for stage in seen if stage != "progress"]
         if told not in (["requested", "finished"], ["requested", "started", "finished"]) or seen[-1] != "finished":
             found.append(f"call {key} went through {seen}")

@@ -56,7 +56,7 @@ async def test_text_stays_and_everything_else_is_json(value: Any, text: str) -> 
 
 
 async def test_parts_stay_parts() -> None:
-    image = Image(source=b"\x89PNG", media_type="image/png")
+    image = Image.from_bytes(b"\x89PNG", "image/png")
     message, _, _ = await ran(["here:", image])
     assert message.parts == (Text("here:"), image)
 

@@ -116,12 +116,15 @@ def settled(agent: Mapping[str, Any], options: Mapping[str, Any], output: TypedO
 def settled_choice(fields: Mapping[str, Any], named: Mapping[str, Tool], output: TypedOutput | None) -> str:
     """The tool choice of the requests. After a forced call the model only answers."""
     choice: str | ForcedCall = fields.get("tool_choice", "auto")
+    name = choice.name if isinstance(choice, ForcedCall) else choice
+    if name not in CHOICES and name not in named and not fields["sources"]:
+        raise UsageError(f"tool_choice={choice!r} names no tool; the tools are: {', '.join(named) or 'none'}")
+    if output is not None and (isinstance(choice, ForcedCall) or choice == "none"):
+        raise UsageError("a typed answer comes through a tool call: leave output_type= out, or the tool choice")
     if isinstance(choice, ForcedCall):
         return "none"
     if choice == "auto" and output is not None and len(named) == 1:
         return output.tool.name
-    if choice not in CHOICES and choice not in named and not fields["sources"]:
-        raise UsageError(f"tool_choice={choice!r} names no tool; the tools are: {', '.join(named) or 'none'}")
     return choice
 
 

@@ -19,9 +19,7 @@ from antiphon.types.request import Model, ModelSettings, ThinkingLevel
 
 __all__ = ["INSTRUCTIONS", "LEVELS", "Made", "Setup", "close_model", "made", "model_of"]
 
-INSTRUCTIONS: Final = (
-    "You answer in a terminal: briefly, in plain text. Your tools see the files of the current folder."
-)
+INSTRUCTIONS: Final = "You answer in a terminal: briefly, in plain text."
 """What the model is told when nobody says anything else."""
 
 LEVELS: Final = get_args(ThinkingLevel)

@@ -20,8 +20,9 @@ __all__ = ["Talk"]
 
 
 class Talk:
-    """One chat. One run at a time; everything else happens between runs. Each raises `UsageError`, and changes nothing
-    then.
+    """One chat: one run at a time, and whatever else is done happens between runs.
+
+    What cannot be done raises `UsageError`, or `OSError` for a file, and changes nothing.
     """
 
     def __init__(self, made: Made, err: Console, renderer: Renderer) -> None:

@@ -42,7 +42,11 @@ async def ask(question: Question) -> int:
         await close_model(agent.model)
 
 
-async def watched(run: Run[str], show: Callable[[Event], None], timeout: float | None = None) -> int:  # noqa: ASYNC109
+async def watched(
+    run: Run[str],
+    show: Callable[[Event], None],
+    timeout: float | None = None,  # noqa: ASYNC109 - it stops the run, and nothing is cancelled
+) -> int:
     """Show the events of a run until it is over, and give the exit code. After `timeout` seconds it is stopped."""
     loop = asyncio.get_running_loop()
     timer = None if timeout is None else loop.call_later(timeout, run.stop, f"no answer within {timeout:g} s")

@@ -3,7 +3,7 @@
 from antiphon.tools.result import error_text
 from antiphon.types.content import Text, ToolCall
 from antiphon.types.history import History
-from antiphon.types.messages import AssistantMessage, Outcome, ToolResultMessage
+from antiphon.types.messages import AssistantMessage, Outcome, ToolResultMessage, UserMessage
 
 CLOSING: dict[Outcome, str] = {
     "cancelled": "the call was cancelled while it ran",
@@ -30,7 +30,7 @@ def closing_result(
 
 
 def open_calls(messages: History) -> tuple[AssistantMessage, tuple[ToolCall, ...]] | None:
-    """The last reply and those of its calls that have no result, if there are any."""
+    """The last reply and those of its calls that have no result, if there are any; none once a user message followed."""
     answered: set[str] = set()
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -39,6 +39,8 @@ def open_calls(messages: History) -> tuple[AssistantMessage, tuple[ToolCall, ...
         elif isinstance(message, AssistantMessage):
             missing = tuple([call for call in message.calls if call.id not in answered])
             return (message, missing) if missing else None
+        elif isinstance(message, UserMessage):
+            return None
     return None
 
 

@@ -183,7 +183,8 @@ async def build_request(session: Session) -> ModelRequest:
             settings = settings.merged(change.settings)
             if change.tools is not None:
                 session.turn_tools = by_name(change.tools, "before_model_request")
-    sent = await outgoing(messages, session.spec.to_model, session.cancel, check=changed)
+    check = changed or not session.rounds  # the transcript came from elsewhere; what the run adds to it is sound
+    sent = await outgoing(messages, session.spec.to_model, session.cancel, check=check)
     choice = session.choice = tool_choice(session)
     specs = () if choice == "none" else tuple([tool.spec() for tool in session.turn_tools.values()])
     return ModelRequest(

@@ -70,7 +70,7 @@ def over_limit(session: Session, call: ToolCall, tool: Tool) -> CallEnd | None:
     """A tool's own limit refuses the call; the run goes on."""
     counters = session.state.counters
     uses = {
-        "turns": (tool.max_turns, counters.turns_by_tool.get(tool.name, 0) - 1),
+        "turns": (tool.max_turns, max(0, counters.turns_by_tool.get(tool.name, 0) - 1)),
         "calls": (tool.max_calls, counters.calls_by_tool.get(tool.name, 0) + session.started_now(tool.name)),
     }
     for which, (limit, used) in uses.items():

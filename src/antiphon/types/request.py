@@ -18,6 +18,7 @@ __all__ = [
     "ModelInfo",
     "ModelRequest",
     "ModelSettings",
+    "PriceTier",
     "Prices",
     "TextChunk",
     "ThinkingChunk",
@@ -156,13 +157,30 @@ Delta: TypeAlias = TextChunk | ThinkingChunk | CallChunk | WholeCall | UsageChun
 """What a stream is made of."""
 
 
+class PriceTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What all tokens of a request cost that reads more than `above` tokens; the fields as in `Prices`."""
+
+    above: int
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+    cache_write_long: float | None = None
+
+
 class Prices(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """US dollars for a million tokens; what is not known is `None`, never 0."""
+    """US dollars for a million tokens; what is not known is `None`, never 0.
+
+    `cache_write_long` is for what a cache keeps for the longer of two times. Large requests have prices of their own in
+    some places: `tiers`, each for all that is above its size.
+    """
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_long: float | None = None
+    tiers: tuple[PriceTier, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -170,20 +188,28 @@ class Prices(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.input is not None and self.output is not None
 
     def cost(self, usage: Usage) -> float | None:
-        """What this usage costs in US dollars. Cached tokens without a price of their own cost what others do."""
-        if self.input is None or self.output is None:
+        """What the usage of one request costs in US dollars; `None` if the price of what every request consumes is not
+        known. Cached tokens without a price of their own cost what others do. A sum of requests belongs to no tier.
+        """
+        reached = [tier for tier in self.tiers if usage.input > tier.above]
+        rate = max(reached, key=lambda tier: tier.above) if reached else self
+        if rate.input is None or rate.output is None:
             return None
-        read, written = usage.cache_read or 0, usage.cache_write or 0
-        dollars = (usage.input - read - written) * self.input + usage.output * self.output
-        dollars += read * (self.input if self.cache_read is None else self.cache_read)
-        dollars += written * (self.input if self.cache_write is None else self.cache_write)
+        kept_long = usage.cache_write_long or 0
+        read, written = usage.cache_read or 0, max(usage.cache_write or 0, kept_long)
+        write = rate.input if rate.cache_write is None else rate.cache_write
+        dollars = max(0, usage.input - read - written) * rate.input + usage.output * rate.output
+        dollars += read * (rate.input if rate.cache_read is None else rate.cache_read)
+        dollars += (written - kept_long) * write
+        dollars += kept_long * (write if rate.cache_write_long is None else rate.cache_write_long)
         return dollars / 1_000_000
 
 
 class ModelInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a model, `None` where nothing is. `context_window` and `output_limit` are in tokens.
 
-    A model with no `thinking_levels` but an empty tuple does not think.
+    A model with no `thinking_levels` but an empty tuple does not think. `modalities` are what it reads: "text", "image",
+    "file", "audio", "video".
     """
 
     provider: str
@@ -192,7 +218,7 @@ class ModelInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     context_window: int | None = None
     output_limit: int | None = None
     thinking_levels: tuple[ThinkingLevel, ...] | None = None
-    modalities: tuple[str, ...] = ("text",)
+    modalities: tuple[str, ...] | None = None
     prices: Prices | None = None
 
     @property

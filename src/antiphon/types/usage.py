@@ -13,8 +13,9 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens, time and money. What the provider did not report is `None`, never 0.
 
     `input` counts every token that the model read, those from and into a cache included (`cache_read` and `cache_write`
-    say how many of them); `output` counts every token it wrote, `reasoning` of them unseen. `duration` is in seconds,
-    `cost` in US dollars. `extra` carries whatever else the provider said, as it said it.
+    say how many of them; of the latter `cache_write_long` are kept for the longer of two times, where there are two);
+    `output` counts every token it wrote, `reasoning` of them unseen. `duration` is in seconds, `cost` in US dollars.
+    `extra` carries whatever else the provider said, as it said it.
     """
 
     input: int = 0
@@ -22,6 +23,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
+    cache_write_long: int | None = None
     reasoning: int | None = None
     duration: float | None = None
     cost: float | None = None
@@ -35,6 +37,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
             total=plus(self.total, other.total),
             cache_read=plus(self.cache_read, other.cache_read),
             cache_write=plus(self.cache_write, other.cache_write),
+            cache_write_long=plus(self.cache_write_long, other.cache_write_long),
             reasoning=plus(self.reasoning, other.reasoning),
             duration=plus(self.duration, other.duration),
             cost=plus(self.cost, other.cost),

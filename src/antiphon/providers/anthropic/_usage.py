@@ -1,8 +1,8 @@
 """What the API reports of a reply's cost as one `Usage`.
 
 Fields: platform.claude.com/docs/en/api/messages/create, "usage" (the input is what was neither in the cache nor put there,
-so that all three make up what was read); build-with-claude/streaming ("The token counts shown in the usage field of the
-message_delta event are cumulative").
+so that all three make up what was read; "cache_creation" splits what was put there by how long it stays);
+build-with-claude/streaming ("The token counts shown in the usage field of the message_delta event are cumulative").
 """
 
 import math
@@ -40,12 +40,14 @@ class Report:
 
     def _usage(self) -> Usage:
         read, written = self._counts.get(_COUNTS[1]), self._counts.get(_COUNTS[2])
+        kept = object_in(self._rest.get("cache_creation")) or {}
         details = object_in(self._rest.get("output_tokens_details")) or {}
         return Usage(
             input=self._counts.get(_COUNTS[0], 0) + (read or 0) + (written or 0),
             output=self._counts.get(_COUNTS[3], 0),
             cache_read=read,
             cache_write=written,
+            cache_write_long=_count(kept.get("ephemeral_1h_input_tokens")),
             reasoning=_count(details.get("thinking_tokens")),
             extra=dict(self._rest) or None,
         )

@@ -34,7 +34,7 @@ Way = Literal["auto", "chat", "small"]
 knows tools."""
 
 PROVIDER: Final = "local"
-BUILT_IN: Final = "gemma-3-270m"
+BUILT_IN: Final = "gemma3-270m"
 SMALL_CONTEXT: Final = 1536
 """Tokens of each of the small model's short prompts."""
 CONTEXT: Final = 8192
