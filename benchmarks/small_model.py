@@ -1,11 +1,13 @@
-"""How well the built-in model calls tools: 44 requests and 10 times small talk that no demonstration resembles.
+"""How well the built-in model calls tools: 68 requests and 18 lines of small talk that no demonstration resembles.
 
     python benchmarks/small_model.py
 
-The requests were written before anything was tuned, and the tuning used others. The first group has the tools of the
-command (`antiphon.cli.workspace`), the others have tools that the model's prompts know nothing of. A call is right when
-the tool is, and right in full when the arguments are too: text is compared without case and blanks, and an optional
-argument that says the tool's default counts as left out. Everything is deterministic: no chance, one thread.
+The groups `files`, `home` and `office` (44 requests) were written first; what failed in them was looked at, and some of
+it mended. `check`, `trip` and `desk` (24) were written last: when they were asked for the first time, 20 tools were right
+and 18 with their arguments, which is what to expect of other tools. `files` and `check` have the tools of the command.
+
+A call is right when the tool is, and right in full when the arguments are too: text is compared without case and blanks,
+and an optional argument that says the tool's default counts as left out. Nothing is left to chance.
 """
 
 import asyncio
@@ -36,8 +38,11 @@ def said(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
+FILES = tuple([tool.spec() for tool in workspace(Path(tempfile.gettempdir()))])
+
 TOOLS: dict[str, tuple[ToolSpec, ...]] = {
-    "files": tuple([tool.spec() for tool in workspace(Path(tempfile.gettempdir()))]),
+    "files": FILES,
+    "check": FILES,
     "home": (
         spec("get_weather", "Current weather in a city.", {"city": said("Name of the city.")}, "city"),
         spec(
@@ -70,6 +75,39 @@ TOOLS: dict[str, tuple[ToolSpec, ...]] = {
             {"title": TEXT, "priority": {"enum": ["low", "normal", "high"]}},
             "title",
         ),
+    ),
+    "trip": (
+        spec(
+            "search_trains",
+            "Find trains between two stations.",
+            {"from_station": TEXT, "to_station": TEXT, "date": TEXT},
+            "from_station", "to_station",
+        ),
+        spec("museum_hours", "Opening hours of a museum.", {"museum": TEXT}, "museum"),
+        spec(
+            "rent_bike",
+            "Rent bicycles for some hours.",
+            {"bikes": {"type": "integer"}, "hours": {"type": "integer"}},
+            "bikes", "hours",
+        ),
+        spec("emergency_number", "Emergency phone number of a country.", {"country": TEXT}, "country"),
+    ),
+    "desk": (
+        spec("create_reminder", "Remind the user of something.", {"text": said("What to remember.")}, "text"),
+        spec("search_contacts", "Find a contact in the address book.", {"name": TEXT}, "name"),
+        spec(
+            "set_status",
+            "Set the status that colleagues see.",
+            {"status": {"enum": ["available", "busy", "away"]}},
+            "status",
+        ),
+        spec(
+            "convert_currency",
+            "Convert money from one currency to another.",
+            {"amount": {"type": "number"}, "from_currency": TEXT, "to_currency": TEXT},
+            "amount", "from_currency", "to_currency",
+        ),
+        spec("restart_service", "Restart a service on a server.", {"service": TEXT, "server": TEXT}, "service"),
     ),
 }  # fmt: skip
 
@@ -143,6 +181,45 @@ REQUESTS: list[tuple[str, str, str, dict[str, Any]]] = [
     ),
     ("office", "Create a ticket for the broken heating", "create_ticket", {"title": "broken heating"}),
     ("office", "File a support request about login problems", "create_ticket", {"title": "login problems"}),
+    ("check", "List what is in src/components", "list_files", {"path": "src/components"}),
+    ("check", "Which files are in the current folder?", "list_files", {}),
+    ("check", "Print the file LICENSE.txt", "read_file", {"path": "LICENSE.txt"}),
+    ("check", "What is written in docs/intro.md?", "read_file", {"path": "docs/intro.md"}),
+    ("check", "Where do we use asyncio?", "search_text", {"pattern": "asyncio"}),
+    ("check", "Search for password in config/", "search_text", {"pattern": "password", "path": "config/"}),
+    ("check", "What is (15 + 5) / 4?", "calculate", {"expression": "(15 + 5) / 4"}),
+    ("check", "Multiply 12 by 11", "calculate", {"expression": "12 * 11"}),
+    ("check", "Do you know what time it is?", "current_time", {}),
+    ("check", "What is the time in Africa/Cairo?", "current_time", {"timezone": "Africa/Cairo"}),
+    ("trip", "Trains from Bonn to Kassel", "search_trains", {"from_station": "Bonn", "to_station": "Kassel"}),
+    (
+        "trip",
+        "How can I get by train from Milan to Turin?",
+        "search_trains",
+        {"from_station": "Milan", "to_station": "Turin"},
+    ),
+    ("trip", "When does the Louvre open?", "museum_hours", {"museum": "Louvre"}),
+    ("trip", "Is the Science Museum open today?", "museum_hours", {"museum": "Science Museum"}),
+    ("trip", "We need 4 bikes for 3 hours", "rent_bike", {"bikes": 4, "hours": 3}),
+    ("trip", "Whom do I call for help in Norway?", "emergency_number", {"country": "Norway"}),
+    ("desk", "Remind me to water the plants", "create_reminder", {"text": "water the plants"}),
+    ("desk", "Don't let me forget the tax papers", "create_reminder", {"text": "tax papers"}),
+    ("desk", "What is the phone number of Julia Stein?", "search_contacts", {"name": "Julia Stein"}),
+    ("desk", "Show me as busy", "set_status", {"status": "busy"}),
+    ("desk", "I am away for an hour", "set_status", {"status": "away"}),
+    (
+        "desk",
+        "How much is 80 dollars in yen?",
+        "convert_currency",
+        {"amount": 80, "from_currency": "dollars", "to_currency": "yen"},
+    ),
+    (
+        "desk",
+        "Convert 15 euros to pounds",
+        "convert_currency",
+        {"amount": 15, "from_currency": "euros", "to_currency": "pounds"},
+    ),
+    ("desk", "Restart nginx", "restart_service", {"service": "nginx"}),
 ]
 
 SMALL_TALK = [
@@ -156,6 +233,14 @@ SMALL_TALK = [
     ("home", "What is love?"),
     ("office", "Bye, see you tomorrow"),
     ("office", "Are you a robot?"),
+    ("check", "Hello, who is there?"),
+    ("check", "You are funny"),
+    ("check", "Tell me about yourself"),
+    ("trip", "Thanks, bye"),
+    ("trip", "I love to travel"),
+    ("desk", "Good afternoon"),
+    ("desk", "What is your favourite food?"),
+    ("desk", "Well done"),
 ]
 
 RESULTS = [
@@ -209,7 +294,8 @@ async def call_tools(model: LlamaCppModel) -> None:
         call, text, took = await ask(model, request)
         seconds.append(took)
         right = call is not None and call.name == name
-        full = right and isinstance(call.arguments, dict) and alike(call.arguments, arguments, tool)
+        given = call.arguments if call else None
+        full = right and isinstance(given, dict) and alike(given, arguments, tool)
         for key in (name, f"all of {group}", "all"):
             for i, count in enumerate((True, right, full)):
                 rows[key][i] += count

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent.agent import Agent
 from antiphon.agent.conversation import Conversation
+from antiphon.agent.modes import ApprovalModes
 from antiphon.agent.portal import run_sync, stream_sync
 from antiphon.agent.run import Run
 from antiphon.agent.view import View
@@ -112,6 +113,7 @@ __all__ = [
     "AntiphonError",
     "ApprovalContext",
     "ApprovalDecided",
+    "ApprovalModes",
     "ApprovalRequested",
     "Approve",
     "Ask",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, UsageError
-from antiphon.agent.modes import ApprovalModes, Mode
+from antiphon import Agent, ApprovalModes, UsageError
+from antiphon.agent.modes import Mode
 from antiphon.testing import Scripted
 from antiphon.tools.tool import Tool
 

@@ -22,6 +22,7 @@ from antiphon.types.events import (
     MessageReturned,
     MessageStarted,
     RunFinished,
+    RunStarted,
     ToolFinished,
     ToolProgress,
     ToolRequested,
@@ -140,7 +141,8 @@ class Heard:
 
 def faults(events: Sequence[Event], result: RunResult[Any]) -> list[str]:
     """Everything that is wrong with a run that is over, as sentences; empty when it is sound."""
-    waiting = {asked.id for asked in result.pending}
+    batch = load_state(result.state).batch
+    waiting = {call_id for call_id, slot in batch.items() if slot.stage != "finished"}
     return [
         *faults_of_numbering(events),
         *faults_of_calls(events, waiting),
@@ -193,6 +195,9 @@ def faults_of_messages(events: Sequence[Event], result: RunResult[Any]) -> list[
     told = [event.message for event in events if type(event) is MessageFinished]
     if told != list(result.new_messages):
         found.append(f"told messages {[id_of(m) for m in told]} are not the new ones")
+    results = [event.result for event in events if type(event) is ToolFinished]
+    if result.status != "paused" and [each for each in results if each not in told]:
+        found.append("a result that was told with a call's end is not the one in the transcript")
     open_: Counter[str] = Counter()
     for event in events:
         if type(event) is MessageStarted:
@@ -214,7 +219,10 @@ def faults_of_receipts(events: Sequence[Event], result: RunResult[Any]) -> list[
     settled = Counter(event.message_id for event in events if type(event) is MessageDelivered)
     returned = Counter(id_of(event.message) for event in events if type(event) is MessageReturned)
     found: list[str] = []
-    if result.status != "paused" and queued != settled + returned:
+    began = any(
+        type(event) is RunStarted for event in events
+    )  # else what an earlier run had queued is only handed back
+    if result.status != "paused" and began and queued != settled + returned:
         found.append(f"queued {dict(queued)}, delivered {dict(settled)}, returned {dict(returned)}")
     if returned != Counter(id_of(message) for message in result.undelivered):
         found.append(f"returned {dict(returned)}, undelivered {result.undelivered}")

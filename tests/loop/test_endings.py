@@ -28,7 +28,7 @@ from antiphon.types.result import RunError, RunResult
 from antiphon.types.transcript import validate
 from antiphon.types.usage import Usage
 
-from .scenarios import Gate, Heard, accepted, call, faults, hopping, outcomes, tool
+from .scenarios import Gate, Heard, accepted, call, faults, hopping, id_of, outcomes, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -200,8 +200,9 @@ async def test_a_hook_that_fails_leaves_the_prompt_and_an_error_that_can_be_seen
     def broken(_context: object) -> None:
         raise ValueError("no database")
 
-    result, _ = await failed([call("look")], "unheard", hooks=Hooks[Any](**{point: broken}))
-    assert result.messages[0].text == "hi"  # type: ignore[union-attr]
+    points: dict[str, Any] = {point: broken}
+    result, _ = await failed([call("look")], "unheard", hooks=Hooks(**points))
+    assert told([result.messages[0]]) == [("User", "hi")]
     assert result.error == "ValueError: no database"
     assert await accepted(result.messages) == []
 
@@ -213,14 +214,14 @@ async def test_on_append_that_fails_ends_the_run_and_the_rest_is_announced_on_re
     def append(message: Message) -> None:
         if len(log) == 2:
             raise OSError("disk full")
-        log.append(getattr(message, "id", ""))
+        log.append(id_of(message))
 
     result, _ = await failed([call("look")], "done", hooks=Hooks[Any](on_append=append))
-    assert log == [message.id for message in result.messages[:2]]  # type: ignore[union-attr]
+    assert log == [id_of(message) for message in result.messages[:2]]
     healed: list[str] = []
-    hooks = Hooks[Any](on_append=lambda message: healed.append(message.id))
+    hooks = Hooks[Any](on_append=lambda message: healed.append(id_of(message)))
     again = await Agent(Scripted("done"), tools=[tool("look")], hooks=hooks).run(resume=result.state)
-    assert log + healed == [message.id for message in again.messages]  # type: ignore[union-attr]
+    assert log + healed == [id_of(message) for message in again.messages]
 
 
 @pytest.mark.parity("A13")

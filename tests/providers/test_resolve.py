@@ -43,14 +43,14 @@ def url(model: Any) -> str:
         ("lmstudio:any", "http://127.0.0.1:1234/v1/chat/completions"),
         ("vllm:any", "http://127.0.0.1:8000/v1/chat/completions"),
         ("openrouter:anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1/chat/completions"),
-        (" xai:grok ", "https://api.x.ai/v1/chat/completions"),
+        (" xai:grok-4.5 ", "https://api.x.ai/v1/chat/completions"),
     ],
 )
 async def test_a_name_is_a_provider_and_its_model(name: str, address: str) -> None:
     model = get_model(name)
     assert isinstance(model, OpenAIChat)
     prefix, _, wanted = name.strip().partition(":")
-    assert model.info == ModelInfo(provider=prefix, id=wanted)
+    assert (model.info.provider, model.info.id) == (prefix, wanted)
     assert url(model) == address
 
 
@@ -156,9 +156,9 @@ async def test_providers_with_a_key_are_configured_in_the_order_of_the_table() -
         "OLLAMA_API_KEY": "k",
         "AZURE_OPENAI_API_KEY": "k",
     }
-    assert configured(environ) == ["openai", "xai"]
+    assert configured(environ) == ["openai", "openai_responses", "xai"]
     environ |= {"VLLM_BASE_URL": "http://box/v1", "AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com"}
-    assert configured(environ) == ["openai", "azure", "xai", "vllm"]
+    assert configured(environ) == ["openai", "openai_responses", "azure", "xai", "vllm"]
     assert configured({}) == []
 
 

@@ -96,9 +96,15 @@ def test_the_input_stands_last_so_that_requests_share_their_beginning() -> None:
     )
 
 
-def test_a_schema_for_the_answer_is_a_text_format() -> None:
+def test_a_schema_for_the_answer_is_a_text_format_that_the_model_is_held_to() -> None:
+    """Without `strict` a schema is no more than advice; one that is free somewhere can be no more."""
+    closed = {"title": "My answer!", **SCHEMA, "additionalProperties": False}
     assert with_settings(response_schema={"title": "My answer!", **SCHEMA})["text"] == {
-        "format": {"type": "json_schema", "name": "My_answer_", "schema": {"title": "My answer!", **SCHEMA}}
+        "format": {"type": "json_schema", "name": "My_answer_", "schema": closed, "strict": True}
+    }
+    free = {"type": "object", "additionalProperties": {"type": "string"}}
+    assert with_settings(response_schema=free)["text"] == {
+        "format": {"type": "json_schema", "name": "answer", "schema": free}
     }
 
 

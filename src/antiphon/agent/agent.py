@@ -7,7 +7,8 @@ from antiphon.agent.conversation import Conversation
 from antiphon.agent.options import AnyModel, RunOptions, Tools, check_options, resolve, settled
 from antiphon.agent.output import TypedOutput
 from antiphon.agent.prompt import Prompt
-from antiphon.agent.run import Run, Start
+from antiphon.agent.run import Run
+from antiphon.agent.start import Start
 from antiphon.agent.subagent import agent_tool
 from antiphon.errors import UsageError
 from antiphon.loop.hooks import Hooks

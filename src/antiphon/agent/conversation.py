@@ -1,7 +1,5 @@
 """An agent that remembers: a transcript, two queues, one run at a time, settings that may change between runs."""
 
-import time
-import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, get_args
@@ -9,18 +7,18 @@ from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, get_args
 import anyio
 from msgspec.structs import replace
 
-from antiphon.agent.inbox import Inbox, Mode
+from antiphon.agent.inbox import Inbox, Mode, stamped
 from antiphon.agent.options import RunOptions
 from antiphon.agent.prompt import Prompt, as_message
-from antiphon.agent.run import Run
+from antiphon.agent.run import CLEARED, Run
 from antiphon.agent.view import View
 from antiphon.errors import UsageError
 from antiphon.loop.session import forbid_inside
 from antiphon.loop.state import Decision
 from antiphon.loop.storage import dump_state, load_state
 from antiphon.loop.telling import Listener
-from antiphon.types.content import ToolCall, Unknown
-from antiphon.types.events import Queue, Status
+from antiphon.types.content import ToolCall
+from antiphon.types.events import Event, MessageReturned, Queue, Status
 from antiphon.types.history import History
 from antiphon.types.messages import AssistantMessage, Message
 from antiphon.types.result import RunResult
@@ -36,6 +34,16 @@ class Definition(Protocol):
     def but(self, **changes: Any) -> Self: ...
 
 
+OWN = {
+    "messages": "transcript",
+    "resume": "transcript",
+    "steering": "queues",
+    "follow_ups": "queues",
+    "steering_mode": "queues",
+    "follow_up_mode": "queues",
+}
+"""What a conversation says to its runs itself."""
+
 AgentT = TypeVar("AgentT", bound=Definition)
 
 
@@ -44,8 +52,8 @@ class Conversation(Generic[AgentT]):
 
     Settings belong to the agent: `configure` puts another frozen agent in place, which the next run uses, as it does
     `deps` and `session_id`; a run that goes on keeps what it began with. Only the modes of the queues are read live. All
-    of it may be called from listeners, hooks, tools and other tasks of the same loop; from another thread, through
-    `loop.call_soon_threadsafe`. `messages` are repaired if they are not fit to be sent.
+    of it may be called from listeners, hooks, tools and other tasks. While a run goes on, other threads may steer it,
+    decide and abort as they like; for everything else they use `loop.call_soon_threadsafe`. `messages` are repaired if they are not fit to be sent.
     """
 
     def __init__(
@@ -240,7 +248,7 @@ class Conversation(Generic[AgentT]):
         Raises `UsageError` for what makes the transcript unfit to be sent, and while a run goes on.
         """
         self._must_rest("no message can be appended")
-        appended = (*self._messages, *[stamp(message) for message in messages])
+        appended = (*self._messages, *[stamped(message) for message in messages])
         problems = validate(appended)
         if problems:
             raise UsageError(
@@ -272,9 +280,9 @@ class Conversation(Generic[AgentT]):
         if self._run is not None:
             raise UsageError("a run goes on: steer() or follow_up() adds to it, abort() and wait_for_idle() end it")
         given: dict[str, Any] = {"deps": self.deps, "session_id": self.session_id, **self._queues(), **options}
-        for name in ("messages", "resume"):
-            if name in given:
-                raise UsageError(f"a conversation has its own transcript: leave {name}= out, or replace_messages()")
+        for name in options:
+            if name in OWN:
+                raise UsageError(f"a conversation has its own {OWN[name]}: leave {name}= out, and use its methods")
         if self._paused is not None:
             if prompt is not None:
                 waiting = ", ".join(repr(call.id) for call in self._paused.pending)
@@ -303,12 +311,22 @@ class Conversation(Generic[AgentT]):
         self._inbox.clear("steering")
         self._inbox.clear("follow_up")
         run.subscribe(self._view.apply)
+        run.subscribe(self._take_back)
         self._ends = {key: run.subscribe(listener) for key, listener in self._listeners.items()}
         run.when_over(lambda: self._take_over(run))
         try:
             yield run
         finally:
             self._take_over(run)
+
+    def _take_back(self, event: Event) -> None:
+        """What the run hands back waits for the next one."""
+        if isinstance(event, MessageReturned) and event.why != CLEARED and self._is_own(event):
+            self._inbox.add(event.message, event.queue)
+
+    def _is_own(self, event: Event) -> bool:
+        """Sub-agents are heard here too."""
+        return self._run is not None and event.run_id == self._run.run_id
 
     def _take_over(self, run: Run[Any]) -> None:
         """What the run leaves behind becomes the conversation's, once."""
@@ -322,7 +340,7 @@ class Conversation(Generic[AgentT]):
         self._idle.set()
 
     def _take_queued(self) -> None:
-        """What the run did not deliver waits for the next one."""
+        """What a paused run keeps for its resume is the conversation's to show, to clear and to hand over then."""
         if self._run is not None and not self._queues_taken:
             self._queues_taken = True
             self._inbox.put_back(self._run.queued("steering"), "steering")
@@ -339,9 +357,7 @@ class Conversation(Generic[AgentT]):
         run = self._accepting()
         if run is not None:
             return run.steer(message) if queue == "steering" else run.follow_up(message)
-        stamped = stamp(as_message(message))
-        self._inbox.add(stamped, queue)
-        return getattr(stamped, "id", "")
+        return self._inbox.add(as_message(message), queue)
 
     def _set_mode(self, queue: Queue, mode: Mode) -> None:
         if mode not in get_args(Mode):
@@ -359,11 +375,3 @@ class Conversation(Generic[AgentT]):
     def _forbid_inside(self, what: str) -> None:
         if self._run is not None:
             forbid_inside(self._run.run_id, what)
-
-
-def stamp(message: Message) -> Message:
-    """A queued message has its id and its time from the moment it was said."""
-    if isinstance(message, Unknown) or (message.id and message.created_at is not None):
-        return message
-    at = time.time() if message.created_at is None else message.created_at
-    return replace(message, id=message.id or uuid.uuid4().hex, created_at=at)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antiphon.errors import UsageError
+from antiphon.tools.arguments import Arguments
 from antiphon.tools.result import ToolResult
 from antiphon.tools.tool import Tool
 from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
@@ -27,14 +28,8 @@ class TypedOutput:
     """
 
     def __init__(self, kind: Any, reminders: int = 2) -> None:
-        from antiphon.tools.typed import Parameter, model_arguments, named_arguments
-
         self.reminders = reminders
-        self._wrapped = not is_object(kind)
-        if self._wrapped:
-            arguments = named_arguments(FINAL, [Parameter(name="value", annotation=kind)])
-        else:
-            arguments, _ = model_arguments(FINAL, kind)
+        arguments, self._wrapped = answer_arguments(kind)
         self.tool = Tool(
             name=FINAL,
             description="Give the final answer.",
@@ -69,7 +64,7 @@ class TypedOutput:
                 if message.tool_name == FINAL and message.outcome == "ok":
                     accepted[message.call_id] = message.used_arguments
             elif isinstance(message, AssistantMessage):
-                for call in message.calls:
+                for call in reversed(message.calls):
                     if call.id in accepted:
                         return accepted[call.id] or call.arguments
                 return None
@@ -78,15 +73,19 @@ class TypedOutput:
         return None
 
 
-def is_object(kind: Any) -> bool:
-    """Whether values of this type are JSON objects, as far as can be told before its schema is made."""
-    from pydantic import TypeAdapter
+def answer_arguments(kind: Any) -> tuple[Arguments, bool]:
+    """The arguments that take a value of this type, and whether it is wrapped in an object, being none itself."""
+    from antiphon.tools.typed import Parameter, model_arguments, named_arguments
 
     try:
-        return TypeAdapter(kind).json_schema().get("type") == "object"
-    except Exception as error:
+        return model_arguments(FINAL, kind)[0], False
+    except UsageError:
+        pass
+    try:
+        return named_arguments(FINAL, [Parameter(name="value", annotation=kind)]), True
+    except UsageError as error:
         raise UsageError(
-            f"output_type={kind!r} has no JSON Schema ({error}); give a model, a dataclass, plain types"
+            f"output_type={kind!r} has no JSON Schema: give a model, a dataclass, plain types ({error})"
         ) from error
 
 

@@ -1,90 +1,45 @@
 """One execution: awaited in the caller's own task, or entered and watched while it lives."""
 
-import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import anyio
-import msgspec
 from anyio.abc import TaskGroup
-from msgspec import Struct
-from msgspec.structs import replace
 
-from antiphon.agent.prompt import Prompt, as_message, as_messages
+from antiphon.agent.home import Home
+from antiphon.agent.prompt import Prompt, as_message
+from antiphon.agent.start import Start, begin, stamped_input
 from antiphon.errors import UsageError
-from antiphon.loop.approval import check_decisions, pending_calls, questions
+from antiphon.loop.approval import pending_calls, questions
 from antiphon.loop.driver import Driver
 from antiphon.loop.session import Session, forbid_inside
-from antiphon.loop.spec import ForcedCall, RunSpec
+from antiphon.loop.spec import RunSpec
 from antiphon.loop.state import (
     Answer,
     Approve,
     Decision,
     Deny,
-    Input,
-    Phase,
-    Prompted,
     Queued,
-    Resumed,
     RunState,
     Unqueued,
 )
-from antiphon.loop.storage import dump_state, load_state, resumed
+from antiphon.loop.storage import dump_state
 from antiphon.loop.telling import Listener, Teller
 from antiphon.types.content import ToolCall
 from antiphon.types.events import Event, MessageQueued, MessageReturned, Queue
-from antiphon.types.history import History
-from antiphon.types.messages import AssistantMessage, Message
+from antiphon.types.messages import Message
 from antiphon.types.partial_json import parse_partial
 from antiphon.types.result import OutputT, RunError, RunResult
 
-__all__ = ["Run", "Start"]
+__all__ = ["CLEARED", "Run"]
+
+T = TypeVar("T")
 
 BLOCK = "async with agent.run(…) as run:\n    async for event in run: …"
 
 
-class Start(Struct, frozen=True, kw_only=True):
-    """How a run begins, as the caller said it."""
-
-    input: Prompt | None = None
-    messages: Sequence[Message] = ()
-    resume: Mapping[str, Any] | None = None
-    decisions: dict[str, Decision] = {}
-    rerun_open: bool = False
-    forced: ForcedCall | None = None
-    run_id: str | None = None
-    steering: tuple[Message, ...] = ()
-    follow_ups: tuple[Message, ...] = ()
-    steering_mode: Literal["one", "all"] = "one"
-    follow_up_mode: Literal["one", "all"] = "one"
-
-    @classmethod
-    def of(cls, prompt: Prompt | None, options: Mapping[str, Any]) -> "Start":
-        """The beginning that these options of a run say."""
-        choice = options.get("tool_choice")
-        return cls(
-            input=prompt,
-            messages=options.get("messages", ()),
-            resume=options.get("resume"),
-            decisions=dict(options.get("decisions") or {}),
-            rerun_open=options.get("rerun_open", False),
-            forced=choice if isinstance(choice, ForcedCall) else None,
-            run_id=options.get("run_id"),
-            steering=tuple(options.get("steering", ())),
-            follow_ups=tuple(options.get("follow_ups", ())),
-            steering_mode=options.get("steering_mode", "one"),
-            follow_up_mode=options.get("follow_up_mode", "one"),
-        )
-
-    def queued_in(self, state: RunState) -> RunState:
-        """The state with what is queued from the start behind what it has queued already."""
-        return replace(
-            state,
-            steering=state.steering + self.steering,
-            follow_ups=state.follow_ups + self.follow_ups,
-            steering_mode=self.steering_mode,
-            follow_up_mode=self.follow_up_mode,
-        )
+CLEARED = "cleared"
+"""Why a message was handed back that somebody took out of its queue."""
 
 
 class Run(Generic[OutputT]):
@@ -105,6 +60,7 @@ class Run(Generic[OutputT]):
         self._first = first
         self._teller = Teller(state.run_id, spec.parent_run_id)
         self._driver: Driver | None = None
+        self._home: Home | None = None
         self._group: TaskGroup | None = None
         self._over = anyio.Event()
         self._when_over: list[Callable[[], object]] = []
@@ -200,8 +156,10 @@ class Run(Generic[OutputT]):
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for a decision now."""
-        return tuple([call for call, _ in pending_calls(self._now).values()])
+        """The calls that wait for a decision now; those inside a sub-agent under `outer/inner`."""
+        if self._driver is not None:
+            return self._driver.work.waiting()
+        return tuple([call for call, _ in pending_calls(self._state).values()])
 
     @property
     def state(self) -> dict[str, Any]:
@@ -214,14 +172,14 @@ class Run(Generic[OutputT]):
     def _now(self) -> RunState:
         return self._driver.session.state if self._driver is not None else self._state
 
-    # Steering: sync, never waiting. From another thread use `loop.call_soon_threadsafe`, or a `CancelToken` to stop.
+    # Steering: sync, and never waiting, but for other threads (a sync tool's is one): the run's own does it for them.
 
     def stop(self, reason: str | None = None) -> None:
         """End the run as `aborted`. What was said so far is kept; after the end this does nothing."""
         if self._driver is None:
             self._stopped = self._stopped or (reason,)
         else:
-            self._driver.halt("aborted", reason)
+            self._at_home(self._driver.halt, "aborted", reason)
 
     def steer(self, message: Prompt) -> str:
         """Say something before the next request, after the tools that run now. Returns the message's id."""
@@ -232,6 +190,9 @@ class Run(Generic[OutputT]):
         return self._queue(message, "follow_up")
 
     def _queue(self, message: Prompt, queue: Queue) -> str:
+        return self._at_home(self._take, message, queue)
+
+    def _take(self, message: Prompt, queue: Queue) -> str:
         if self._driver is None:
             raise UsageError("the run has not started: put the message into its input")
         if self._driver.finished:
@@ -254,20 +215,23 @@ class Run(Generic[OutputT]):
 
     def clear_queue(self, queue: Queue) -> tuple[Message, ...]:
         """Empty a queue; what waited in it is handed back, and told of."""
+        return self._at_home(self._clear_queue, queue)
+
+    def _clear_queue(self, queue: Queue) -> tuple[Message, ...]:
         taken = self.queued(queue)
         if self._driver is None or self._driver.finished:
             return ()
         session = self._driver.session
         session.feed(Unqueued(queue=queue))
         for message in taken:
-            session.teller.tell(MessageReturned, message=message, queue=queue, why="cleared")
+            session.teller.tell(MessageReturned, message=message, queue=queue, why=CLEARED)
         session.wake()
         return taken
 
     def set_mode(self, queue: Queue, mode: Literal["one", "all"]) -> None:
         """Deliver one message of a queue at a time, or all of them, from the next delivery on."""
         if self._driver is not None and not self._driver.finished:
-            self._driver.session.set_mode(queue, mode)
+            self._at_home(self._driver.session.set_mode, queue, mode)
 
     def approve(self, call_id: str, arguments: dict[str, Any] | None = None) -> None:
         """Let a pending call run, with other arguments if given."""
@@ -283,14 +247,21 @@ class Run(Generic[OutputT]):
 
     def decide(self, decisions: Mapping[str, Decision]) -> None:
         """Decide on pending calls. Raises `UsageError` for ids that wait for nothing, naming those that do."""
+        self._at_home(self._decide, decisions)
+
+    def _decide(self, decisions: Mapping[str, Decision]) -> None:
         if self._driver is None or self._driver.finished:
             raise UsageError("no call waits for a decision: the run is not running")
         self._driver.work.decide(dict(decisions))
         self._driver.session.wake()
 
+    def _at_home(self, act: Callable[..., T], *args: Any) -> T:
+        return act(*args) if self._home is None else self._home.do(act, *args)
+
     # Driving
 
     def _make_driver(self) -> Driver:
+        self._home = Home()
         session = Session(self._spec, self._state, self._teller)
         self._driver = Driver(session, stamped_input(session, self._first), self._preloaded)
         if self._stopped is not None:
@@ -334,67 +305,3 @@ class Run(Generic[OutputT]):
         if status == "error":
             self._error = RunError(reason or "the run failed", self._result)
             self._error.__cause__ = cause
-
-
-def begin(start: Start, spec: RunSpec) -> tuple[RunState, Input]:
-    """The first state and input. Raises `UsageError` for combinations that mean nothing."""
-    run_id = start.run_id or uuid.uuid4().hex
-    sequential = spec.tool_options.execution == "sequential"
-    if start.resume is not None:
-        if len(start.messages):
-            raise UsageError("resume= has its own transcript: leave messages= out")
-        state = replace(resumed(load_state(start.resume), run_id), sequential=sequential)
-        return state, resuming(start, state)
-    if start.decisions:
-        raise UsageError("decisions= belong to a paused run: give its state with resume=")
-    history = History.of(start.messages)
-    state = RunState(run_id=run_id, messages=history, announced=len(history), sequential=sequential)
-    if start.input is None and start.forced is None:
-        if not len(history):
-            raise UsageError("nothing to do: give input=, messages= that end in a user message, or resume=")
-        last = history[-1]
-        queued = start.steering or start.follow_ups
-        if isinstance(last, AssistantMessage) and not (last.calls or last.partial or last.error or queued):
-            raise UsageError(
-                "messages= end in an assistant message, so it is not the model's turn: give input=, or take it away",
-            )
-        return state, Resumed(rerun_open=start.rerun_open)
-    prompts = as_messages(start.input) if start.input is not None else ()
-    return state, Prompted(messages=prompts, forced=forced_reply(start.forced))
-
-
-def resuming(start: Start, state: RunState) -> Input:
-    """The input for a stored state: decisions where calls wait, a prompt where nothing does."""
-    decisions = check_decisions(state, start.decisions)
-    open_batch = state.phase in (Phase.HELD, Phase.CALLING) and state.batch
-    if start.input is None:
-        return Resumed(decisions=decisions, rerun_open=start.rerun_open)
-    if open_batch:
-        waiting = ", ".join(map(repr, pending_calls(state)))
-        raise UsageError(f"calls wait for decisions ({waiting}): decide first, or resume with all of them denied")
-    return Prompted(messages=as_messages(start.input))
-
-
-def forced_reply(forced: ForcedCall | None) -> AssistantMessage | None:
-    """The reply that the application makes in the model's place; its ids come with the session."""
-    if forced is None:
-        return None
-    text = msgspec.json.encode(dict(forced.arguments)).decode()
-    return AssistantMessage(parts=(ToolCall(id="", name=forced.name, arguments=text),), stop_reason="tool_calls")
-
-
-def stamped_input(session: Session, first: Input) -> Input:
-    """Ids and times come in with the input: the machine makes none."""
-    now = session.now()
-    if isinstance(first, Resumed):
-        repeatable = frozenset(
-            [id_ for id_, slot in session.state.batch.items() if session.is_repeatable(slot.call.name)],
-        )
-        return replace(first, at=now, repeatable=repeatable)
-    assert isinstance(first, Prompted)
-    forced = first.forced
-    if forced is not None:
-        call = replace(forced.calls[0], id=session.mint("forced"))
-        forced = replace(forced, parts=(call,), id=session.mint_message_id(), created_at=now)
-    messages = tuple([session.stamp(message) for message in first.messages])
-    return Prompted(messages=messages, forced=forced, at=now)

@@ -76,7 +76,7 @@ class Child:
         run = self._make(prompt)
         unsubscribe = run.subscribe(self._relay)
         call_id = self.slot.call.id
-        self.parent.children[call_id] = run.decide
+        self.parent.children[call_id] = run
         try:
             if self.parent.live:
                 async with run:

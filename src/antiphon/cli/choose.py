@@ -23,6 +23,7 @@ USUAL: Final = {
     "groq": "openai/gpt-oss-120b",
     "mistral": "mistral-medium-latest",
     "openai": "gpt-5-mini",
+    "openai_responses": "gpt-5-mini",
     "openrouter": "openrouter/auto",
     "together": "openai/gpt-oss-120b",
     "xai": "grok-4",

@@ -109,6 +109,10 @@ def ended_by(state: RunState, messages: History) -> Literal["no", "reply", "end_
     return "end_turn" if state.phase is Phase.DONE and (state.steering or state.follow_ups) else "no"
 
 
+def finish_again(state: RunState, _given: Resumed) -> Step:
+    return replace(begun(state), status="done"), (Finish("done"),)
+
+
 def rerun_open(state: RunState, _given: Resumed) -> Step:
     found = open_calls(state.messages)
     assert found is not None

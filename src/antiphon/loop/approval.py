@@ -1,6 +1,6 @@
 """Approval: who decides on a call, and what a decision may be. Decisions are data, keyed by call id."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +16,15 @@ from antiphon.tools.arguments import Prepared
 from antiphon.tools.tool import Tool
 from antiphon.types.content import ToolCall
 
-__all__ = ["approval_context", "check_decisions", "pending_calls", "questions", "refusal", "verdict_on"]
+__all__ = [
+    "approval_context",
+    "check_decisions",
+    "pending_calls",
+    "questions",
+    "refusal",
+    "refuse_strange",
+    "verdict_on",
+]
 
 
 def approval_context(session: Session, call: ToolCall, tool: Tool | None, arguments: dict[str, Any]) -> ApprovalContext:
@@ -81,10 +89,7 @@ def check_decisions(state: RunState, decisions: Mapping[str, Decision]) -> dict[
     Raises `UsageError` for decisions that fit no pending call, naming each and what is pending.
     """
     waiting = pending_calls(state)
-    strange = [call_id for call_id in decisions if call_id not in waiting]
-    if strange:
-        known = ", ".join(map(repr, waiting)) or "none"
-        raise UsageError(f"no call waits for a decision under {', '.join(map(repr, strange))}; pending are: {known}")
+    refuse_strange(decisions, list(waiting))
     own: dict[str, Decision] = {}
     for call_id, decision in decisions.items():
         check_kind(*waiting[call_id], decision)
@@ -96,6 +101,14 @@ def check_decisions(state: RunState, decisions: Mapping[str, Decision]) -> dict[
         former = own.get(outer)
         own[outer] = Nested((former.decisions if isinstance(former, Nested) else {}) | inner)
     return own
+
+
+def refuse_strange(decisions: Mapping[str, Decision], waiting: Sequence[str]) -> None:
+    """Raise `UsageError` for decisions under ids that wait for nothing."""
+    strange = [call_id for call_id in decisions if call_id not in waiting]
+    if strange:
+        known = ", ".join(map(repr, waiting)) or "none"
+        raise UsageError(f"no call waits for a decision under {', '.join(map(repr, strange))}; pending are: {known}")
 
 
 def check_kind(call: ToolCall, asks: Asks, decision: object) -> None:

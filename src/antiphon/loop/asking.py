@@ -1,5 +1,6 @@
 """Asking: what happens between one turn and the next, in this order, until the reply is in the transcript."""
 
+import operator
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
@@ -63,6 +64,7 @@ async def next_request(session: Session) -> ModelRequest:
     """The turn begins: what it sends."""
     await session.publish()
     await prepare_context(session)
+    session.check()
     session.open_turn, session.turn_began = session.state.counters.turns + 1, len(session.state.messages)
     session.teller.tell(TurnStarted, turn=session.open_turn)
     await session.settle()
@@ -77,8 +79,7 @@ def check_run_limits(session: Session) -> None:
 
 
 async def wants_more(session: Session) -> bool:
-    hooks = session.hooks.at("should_continue")
-    for hook in hooks:
+    for hook in session.deciding("should_continue"):
         context = RoundContext(
             **session.common(),
             step=session.state.counters.turns,
@@ -147,18 +148,23 @@ async def prepare_context(session: Session) -> None:
         if change is not None:
             messages = messages if change.messages is None else tuple(change.messages)
             model = change.model or model
-    replaced = messages is not session.state.messages
+    replaced = not is_same(messages, session.state.messages)
     if not replaced and model is session.model:
         return
     if replaced:
         check_replacement(messages)
-    given = tuple(messages) if replaced else None
+    given = tuple([session.stamp(message) for message in messages]) if replaced else None
     info = getattr(model, "info", None) if model is not session.model else None
     session.model = model
     session.feed(Replaced(messages=given, model=info, at=session.now()))
     session.told = len(session.state.messages)
     session.teller.tell(ContextReplaced, messages=given, model=info, why="prepare_context")
     await session.settle()
+
+
+def is_same(messages: Sequence[Message], others: Sequence[Message]) -> bool:
+    """A list with nothing new in it replaces nothing."""
+    return len(messages) == len(others) and all(map(operator.is_, messages, others))
 
 
 def check_replacement(messages: Sequence[Message]) -> None:
@@ -172,7 +178,7 @@ async def build_request(session: Session) -> ModelRequest:
     messages: Sequence[Message] = session.state.messages
     settings = session.spec.settings
     changed = False
-    for hook in session.hooks.at("before_model_request"):
+    for hook in session.deciding("before_model_request"):
         context = ModelContext(**model_context(session, messages, settings))
         change = await answer_of(hook, context, "before_model_request", UseRequest, Stop)
         if isinstance(change, Stop):
@@ -240,7 +246,7 @@ def remind(session: Session, message: AssistantMessage) -> None:
 
 
 async def after_response(session: Session, request: ModelRequest, message: AssistantMessage) -> AssistantMessage:
-    for hook in session.hooks.at("after_model_response"):
+    for hook in session.deciding("after_model_response"):
         context = ReplyContext(**model_context(session, request.messages, request.settings), message=message)
         change = await answer_of(hook, context, "after_model_response", UseReply, Stop)
         if isinstance(change, Stop):

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, assert_never
 
 import anyio
+from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from antiphon.loop.asking import ask, close_turn
@@ -32,7 +33,7 @@ from antiphon.loop.state import (
     Slot,
     Unqueued,
 )
-from antiphon.loop.telling import cancelled_from_outside, told
+from antiphon.loop.telling import cancelled_from_outside, told, undisturbed
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.events import (
     ContextReplaced,
@@ -67,6 +68,7 @@ class Driver:
         session.finder = self.sources.find
         self.scope = anyio.CancelScope()
         self.finished = False
+        self.deadline = math.inf
 
     def halt(self, status: Status, reason: str | None) -> None:
         """End the run from outside. The first reason counts."""
@@ -104,39 +106,40 @@ class Driver:
             halted = HaltRun("aborted", "the task of the run was cancelled")
             raise
         finally:
-            await self._end(self.session.halting or halted)
-            INSIDE.reset(token)
+            try:
+                await self._end(self.session.halting or halted)
+            finally:
+                INSIDE.reset(token)
 
     async def _run(self) -> HaltRun | None:
         try:
-            await self._begin()
-            while not await self._go_on():
-                pass
+            await undisturbed(self._sing())
         except HaltRun as halt:
             return halt
-        except asyncio.CancelledError as error:
-            if cancelled_from_outside():
-                raise
-            return HaltRun("error", "a hook or a tool source raised a cancellation of its own", error)
         except Exception as error:  # noqa: BLE001 - whatever an application's code raises ends the run, not the process
             return HaltRun("error", told(error), error)
         return None
+
+    async def _sing(self) -> None:
+        await self._begin()
+        while not await self._go_on():
+            pass
 
     async def _begin(self) -> None:
         session = self.session
         outside = session.spec.cancel
         if session.halting is not None or (outside is not None and outside.cancelled):
             raise HaltRun("aborted", outside.reason if outside is not None else None)
+        before, session.resumed_round = session.state.messages, bool(session.state.batch)
+        session.feed(self.first)  # before anything is told: whoever stores the state from now on has the prompt in it
         session.teller.tell(
             RunStarted, model=session.info, thinking=session.thinking(), resumed_from=session.state.resumed_from
         )
         for message, queue in self.preloaded:
             session.teller.tell(MessageQueued, message=message, queue=queue)
-        before, session.resumed_round = session.state.messages, bool(session.state.batch)
-        session.feed(self.first)
         self._tell_left_out(before)
         context = RunStartContext(**session.common(), messages=session.state.messages)
-        for hook in session.hooks.at("on_run_start"):
+        for hook in session.deciding("on_run_start"):
             await resolved(hook(context))
         await session.settle()
         await self._instruct(session.spec.instructions)
@@ -219,30 +222,42 @@ class Driver:
     # Ending: whatever happened, the transcript is closed, every call has its end, and the last event is told.
 
     async def _end(self, halted: HaltRun | None) -> None:
-        """Close whatever is open, tell the last event, take leave.
+        """Close whatever is open, tell the last event, take leave."""
+        await self._take(self._steps(halted))
 
-        A cancel that comes meanwhile ends the step that it meets, not the closing, and is raised when all is closed.
-        """
-        late: asyncio.CancelledError | None = None
-        deadline = math.inf
+    async def _take(self, steps: Iterator[Callable[[], Awaitable[None]]]) -> None:
+        """A cancel that comes meanwhile ends the step that it meets, not the closing, and goes on when all is closed."""
+        try:
+            for step in steps:
+                try:
+                    with anyio.CancelScope(shield=True, deadline=self.deadline):
+                        await self._take_one(step)
+                finally:
+                    self.deadline = min(self.deadline, anyio.current_time() + END_SECONDS)
+        except asyncio.CancelledError:
+            await self._take(steps)
+            raise
+
+    async def _take_one(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await undisturbed(step())
+        except Exception as error:
+            logger.exception("closing run %s", self.session.state.run_id)
+            self.session.warn("closing_failed", f"closing the run raised {told(error)}")
+
+    def _steps(self, halted: HaltRun | None) -> Iterator[Callable[[], Awaitable[None]]]:
         for step in self._closing(halted):
-            try:
-                with anyio.CancelScope(shield=True, deadline=deadline):
-                    await step()
-            except asyncio.CancelledError as cancelled:
-                late = cancelled if cancelled_from_outside() else late
-            except Exception as error:
-                logger.exception("closing run %s", self.session.state.run_id)
-                self.session.warn("closing_failed", f"closing the run raised {told(error)}")
-            deadline = min(deadline, anyio.current_time() + END_SECONDS)
-        if late is not None:
-            raise late
+            if cancelled_from_outside():
+                yield checkpoint  # a cancel that was asked for and not raised yet would end the next step, not this one
+            yield step
 
     def _closing(self, halted: HaltRun | None) -> Iterator[Callable[[], Awaitable[None]]]:
         """The steps of the ending, in order; what is between them happens at once."""
         session = self.session
         session.closing = True
-        session.signal(halted.reason if halted is not None else session.state.reason)
+        reason = halted.reason if halted is not None else session.state.reason
+        if self.work.busy or (halted is not None and halted.status in ("aborted", "stopped")):
+            session.signal(reason)
         yield self.work.stop
         if halted is not None or session.state.phase not in (Phase.DONE, Phase.STOPPED, Phase.HELD):
             unrun: dict[str, ToolResultMessage] = {}
@@ -263,6 +278,7 @@ class Driver:
         yield self.sources.end
         while session.teller.unsettled:
             yield session.settle
+        session.signal(reason)  # whatever was left behind learns that nobody waits for it any more
 
     async def _finish_running(self, call_id: str, body: Body) -> None:
         """A body that ended in time keeps its result, through the same hooks as ever."""
@@ -303,7 +319,8 @@ class Driver:
             text = halted.reason or "the run failed"
             said = partial_reply(session, session.model, session.joiner, stop_reason="error", error=text)
         elif session.joiner is not None:
-            said = partial_reply(session, session.model, session.joiner, stop_reason="aborted")
+            begun = bool(session.streamed)
+            said = partial_reply(session, session.model, session.joiner, stop_reason="aborted", begun=begun)
         else:
             said = None
         return Halted(status=halted.status, reason=halted.reason, partial=said, at=session.now())

@@ -7,18 +7,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from antiphon.errors import ToolError
-from antiphon.loop.approval import approval_context, check_decisions, refusal
+from antiphon.loop.approval import approval_context, check_decisions, pending_calls, refusal, refuse_strange
 from antiphon.loop.bodies import Body, run_tool, wait_for_bodies
 from antiphon.loop.hooks import resolved
 from antiphon.loop.judging import denied, judge
 from antiphon.loop.results import NOT_RUN, CallEnd, after_hooks, copied, error_end, finish_call, last_reply, value_end
 from antiphon.loop.session import CALL, ChildPaused, Session
-from antiphon.loop.state import Answer, Approve, Asks, Decided, Decision, Deny, Judged, Slot, Started
+from antiphon.loop.state import Answer, Approve, Asks, Decided, Decision, Deny, Judged, Nested, Slot, Started
 from antiphon.loop.telling import told
 from antiphon.tools.arguments import ArgumentError, Prepared
 from antiphon.tools.context import ToolContext
 from antiphon.tools.tool import Tool
+from antiphon.types.content import ToolCall
 from antiphon.types.events import ApprovalDecided, ApprovalRequested, ToolProgress, ToolRequested, ToolStarted
 from antiphon.types.messages import ToolResultMessage
 
@@ -47,6 +50,11 @@ class Work:
     @property
     def idle(self) -> bool:
         return not (self.todo or self.ready or self.running or self.ended)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody's code runs in a task of its own: a body, or an approver."""
+        return bool(self.running or self.approvers)
 
     def add(self, call_ids: tuple[str, ...]) -> None:
         """These calls may move on. A new batch is told of first, every call in order."""
@@ -380,9 +388,17 @@ class Work:
         slot = self.session.state.batch.get(call_id)
         return slot is not None and slot.stage == "pending"
 
+    def waiting(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for a decision; those inside a sub-agent that runs now are under `outer/inner`."""
+        calls = [call for call, _ in pending_calls(self.session.state).values()]
+        for outer, child in self.session.children.items():
+            calls += [replace(call, id=f"{outer}/{call.id}") for call in child.pending]
+        return tuple(calls)
+
     def decide(self, decisions: dict[str, Decision]) -> None:
-        """Take decisions on pending calls. Raises `UsageError` for those that fit none."""
+        """Take decisions on pending calls. Raises `UsageError` for those that fit none, before any is taken."""
         session = self.session
+        refuse_strange(decisions, [call.id for call in self.waiting()])
         own = self._for_children(decisions)
         if not own:
             return
@@ -396,7 +412,7 @@ class Work:
     def tell_decided(self, decisions: Mapping[str, Decision]) -> None:
         """Tell of decisions on this run's own calls; a sub-agent tells of its own."""
         for call_id, decision in decisions.items():
-            if call_id in self.session.state.batch:
+            if call_id in self.session.state.batch and not isinstance(decision, Nested):
                 self.session.teller.tell(
                     ApprovalDecided,
                     call_id=call_id,
@@ -412,7 +428,7 @@ class Work:
             prefix = f"{call_id}/"
             inner = {path[len(prefix) :]: own.pop(path) for path in list(own) if path.startswith(prefix)}
             if inner:
-                child(inner)
+                child.decide(inner)
         return own
 
     async def unrun(self, slot: Slot) -> ToolResultMessage:

@@ -47,7 +47,8 @@ async def judge(session: Session, call: ToolCall) -> Judgement:
     try:
         prepared = tool.prepare(call.arguments) if tool is not None else bare_arguments(call)
     except ArgumentError as error:
-        end = error_end(session, call, str(error), "error", error=error, invalid=True)
+        refused = bare_arguments(call).object
+        end = error_end(session, call, str(error), "error", error=error, invalid=True, refused=refused)
         return Judgement(tool=tool, end=end)
     return await ask_hooks(session, call, tool, prepared)
 
@@ -86,6 +87,7 @@ async def ask_hooks(session: Session, call: ToolCall, tool: Tool | None, prepare
     hooks = session.hooks.at("before_tool_execute")
     inner = tool.hooks.before_execute if tool is not None and tool.hooks is not None else None
     reached_inner = False
+    refused: dict[str, Any] | None = None
     try:
         for place, hook in enumerate([*hooks, inner] if inner is not None else hooks):
             reached_inner = place == len(hooks)
@@ -95,10 +97,15 @@ async def ask_hooks(session: Session, call: ToolCall, tool: Tool | None, prepare
             if isinstance(change, Stop):
                 end = error_end(session, call, NOT_RUN, "not_run", prepared)
                 return Judgement(tool=tool, end=end, stop=stopped(change, "before_tool_execute"))
+            if session.halting is not None:  # stopped from within the hook: nobody else is asked
+                end = error_end(session, call, NOT_RUN, "not_run", prepared)
+                return Judgement(tool=tool, end=end, stop=session.halting)
             if isinstance(change, Block):
                 return Judgement(tool=tool, end=denied(session, call, change.reason, prepared, inner=False))
             if isinstance(change, UseArguments):
+                refused = dict(change.arguments)
                 prepared = changed_arguments(tool, change)
+                refused = None
             if isinstance(change, UseResult):
                 end = value_end(
                     session, call, given_result(change), prepared, short_circuited=True, inner=reached_inner
@@ -108,7 +115,8 @@ async def ask_hooks(session: Session, call: ToolCall, tool: Tool | None, prepare
             return await reach_verdict(session, call, tool, prepared)
     except Exception as error:  # noqa: BLE001 - a failure around a tool is an error for the model, and nothing runs
         text = str(error) or type(error).__name__
-        end = error_end(session, call, text, "error", prepared, error=error, inner=reached_inner)
+        used = prepared if refused is None else None
+        end = error_end(session, call, text, "error", used, error=error, inner=reached_inner, refused=refused)
         return Judgement(tool=tool, end=end)
     text = unknown_tool(call.name, session.turn_tools)
     end = error_end(session, call, text, "error", invalid=True)
@@ -142,6 +150,9 @@ def given_result(change: UseResult) -> Any:
 
 
 async def reach_verdict(session: Session, call: ToolCall, tool: Tool, prepared: Prepared) -> Judgement:
+    output = session.spec.output
+    if output is not None and tool is output.tool:  # an answer is no act: there is nothing to allow
+        return Judgement(tool=tool, prepared=prepared)
     verdict = await verdict_on(session, call, tool, prepared)
     if isinstance(verdict, Deny):
         return Judgement(

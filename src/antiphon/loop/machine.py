@@ -86,6 +86,10 @@ def can_go_on(state: RunState, _given: Resumed) -> bool:
     return step.ends_for_the_model(state)
 
 
+def is_untold(state: RunState, _given: Resumed) -> bool:
+    return state.status == "error" and state.announced < len(state.messages)
+
+
 def has_calls(_state: RunState, given: Replied) -> bool:
     return bool(given.message.calls)
 
@@ -123,6 +127,7 @@ MOVES: tuple[Move, ...] = (
     Move((HELD, CALLING), Resumed, "a batch is open", has_batch, (CALLING, HELD, ASKING, DONE), ANYTHING, step.resume_batch),
     Move(RESTING, Resumed, "open calls may run", may_rerun, (CALLING,), (RunTools,), step.rerun_open),
     Move((*RESTING, ASKING), Resumed, "it is the model's turn", can_go_on, (ASKING,), (AskModel,), step.resume),
+    Move((DONE,), Resumed, "only notices are missing", is_untold, (DONE,), (Finish,), step.finish_again),
     Move((ASKING,), Requested, "", always, (ASKING,), (), step.request),
     Move((ASKING,), Discarded, "", always, (ASKING,), (), step.discard),
     Move((ASKING,), Taken, "", always, (ASKING,), (), step.take),

@@ -1,7 +1,6 @@
 """One attempt at a reply: deltas in, events out, a message at the end."""
 
-import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Any
 
 import anyio
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 from antiphon.errors import Dropped, ModelError, Stalled
 from antiphon.loop.session import HaltRun, Session
 from antiphon.loop.spec import Recovery
-from antiphon.loop.telling import cancelled_from_outside, told
+from antiphon.loop.telling import OwnCancellation, told, undisturbed
 from antiphon.loop.watchdog import Watchdog
 from antiphon.types.content import ToolCall
 from antiphon.types.events import MessageStarted, TextDelta, ThinkingDelta, ToolCallDelta
@@ -43,20 +42,21 @@ async def read_reply(session: Session, model: Model, request: ModelRequest, atte
     reader = Reader(session, session.joiner, attempt)
     with anyio.CancelScope() as scope, Watchdog(scope, recovery) as watchdog:
         try:
-            await reader.read(model, request, watchdog)
+            await undisturbed(reader.read(model, request, watchdog))
         except HaltRun:
             raise
-        except asyncio.CancelledError as error:
-            if cancelled_from_outside():
-                raise
+        except OwnCancellation as error:
+            session.check()
             raise Dropped("the model's stream raised a cancellation of its own") from error
         except Exception as error:
+            session.check()  # a stop came first: what the model raises because of it is no failure
             if session.joiner.finish is None:
                 if isinstance(error, ModelError):
                     raise
                 raise foreign(error) from error
             session.warn("model_close_failed", f"the reply is whole, and the model's stream did not close: {error!r}")
     if session.joiner.finish is None:
+        session.check()
         if watchdog.stalled is not None:
             raise Stalled(watchdog.stalled)
         raise Dropped("the model's stream ended without its terminal marker: the connection was probably lost")
@@ -84,8 +84,9 @@ class Reader:
     async def read(self, model: Model, request: ModelRequest, watchdog: Watchdog) -> None:
         session, teller = self._session, self._session.teller
         stream: Any = model.stream(request)
-        async with aclosing(stream):
+        async with aclosing(stream) if hasattr(stream, "aclose") else nullcontext():
             async for delta in stream:
+                session.check()  # what comes after a stop is not told
                 watchdog.beat(delta)
                 if not self._begun:
                     self._begin()
@@ -94,7 +95,6 @@ class Reader:
                     watchdog.rest()
                     await session.settle()
                     watchdog.resume()
-                session.check()
                 if type(delta) is FinishChunk:
                     return
 
@@ -104,6 +104,7 @@ class Reader:
         self._session.teller.tell(
             MessageStarted, message_id=self._id, role="assistant", turn=self._turn, attempt=self._attempt
         )
+        self._session.check()
 
     def take(self, delta: Delta) -> None:
         """Keep a delta and tell of it."""
@@ -161,15 +162,21 @@ def finished_reply(session: Session, model: Model, joiner: Joiner) -> AssistantM
 
 
 def partial_reply(
-    session: Session, model: Model, joiner: Joiner | None, *, stop_reason: StopReason, error: str | None = None
+    session: Session,
+    model: Model,
+    joiner: Joiner | None,
+    *,
+    stop_reason: StopReason,
+    error: str | None = None,
+    begun: bool = False,
 ) -> AssistantMessage | None:
     """What came of a reply that will never be complete: its text and thinking, not its calls.
 
-    `None` when there is nothing to keep: nothing came, and there is no error to show.
+    `None` when there is nothing to keep: nothing came, there is no error to show, and no viewer has seen it begin.
     """
     message = stamped(session, model, joiner or Joiner(), stop_reason=stop_reason, error=error)
     parts = tuple([part for part in message.parts if not isinstance(part, ToolCall)])
-    if not parts and error is None:
+    if not parts and error is None and not begun:
         return None
     return replace(message, parts=parts, partial=True)
 

@@ -26,11 +26,16 @@ NOT_RUN = "the call was not run because the run ended first"
 
 
 class CallEnd(Struct, frozen=True, kw_only=True):
-    """How a call ended, before the hooks see it. `inner` says that the tool's own hooks take part."""
+    """How a call ended, before the hooks see it.
+
+    `prepared` are the arguments that were used, `refused` those that were not good enough to be. `inner` says that the
+    tool's own hooks take part.
+    """
 
     result: ToolResultMessage
     error: BaseException | None = None
     prepared: Prepared | None = None
+    refused: dict[str, Any] | None = None
     seconds: float = 0.0
     short_circuited: bool = False
     inner: bool = False
@@ -164,7 +169,8 @@ async def after_hooks(
         try:
             change = await answer_of(hook, outcome_context(session, call, tool, end), point, *kinds)
             if isinstance(change, UseResult):
-                end = replace(end, result=changed_result(session, call, end.result, change))
+                result = changed_result(session, call, end.result, change)
+                end = replace(end, result=result, end_turn=end.end_turn and change.is_error is not True)
         except Exception as error:  # noqa: BLE001 - a failed filter must not let the unfiltered result through
             end = after_failure(session, call, end, what_happened, error)
             continue
@@ -181,7 +187,7 @@ def outcome_context(session: Session, call: ToolCall, tool: Tool | None, end: Ca
         message=last_reply(session),
         call=call,
         tool=tool,
-        arguments=copied(end.prepared) if end.prepared is not None else {},
+        arguments=copied(end.prepared) if end.prepared is not None else deepcopy(end.refused or {}),
         result=result if result.details is None else replace(result, details=deepcopy(result.details)),
         error=end.error,
         seconds=end.seconds,
@@ -196,7 +202,8 @@ def after_failure(
     text = f"a hook after the tool failed: {error or type(error).__name__}"
     failed = error_end(session, call, text, "error", end.prepared)
     details = {"hook_failed": repr(error), "result": what_happened.text, "details": what_happened.details}
-    return replace(end, result=replace(failed.result, details=details), error=error, short_circuited=False)
+    result = replace(failed.result, details=details)
+    return replace(end, result=result, error=error, short_circuited=False, end_turn=False)
 
 
 def changed_result(session: Session, call: ToolCall, result: ToolResultMessage, change: UseResult) -> ToolResultMessage:

@@ -4,15 +4,15 @@ import logging
 import time
 from asyncio import Future, get_running_loop
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
 from antiphon.errors import UsageError
-from antiphon.loop.hooks import HookChain, RunContext, Stop, resolved
+from antiphon.loop.hooks import Hook, HookChain, RunContext, Stop, resolved
 from antiphon.loop.machine import advance
 from antiphon.loop.spec import RunSpec
 from antiphon.loop.state import Announced, Decision, Effect, Input, RunState, Slot
@@ -20,7 +20,7 @@ from antiphon.loop.telling import Teller
 from antiphon.loop.toolset import by_name
 from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelToken
-from antiphon.types.content import Unknown
+from antiphon.types.content import ToolCall, Unknown
 from antiphon.types.events import MessageFinished, MessageStarted, Queue, Role, Status, ToolFinished, ToolRequested
 from antiphon.types.joiner import Joiner
 from antiphon.types.messages import (
@@ -57,6 +57,14 @@ def forbid_inside(run_id: str, what: str) -> None:
             f"{what} would wait for the run that is calling it, for ever: return from the listener, hook or tool "
             "first, and wait outside",
         )
+
+
+class Child(Protocol):
+    """A sub-agent that runs inside a call: what waits in it, and how it is decided."""
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]: ...
+    def decide(self, decisions: Mapping[str, Decision], /) -> None: ...
 
 
 class HaltRun(Exception):
@@ -112,7 +120,7 @@ class Session:
         self.reply: AssistantMessage | None = None
         self.choice = ""
         self.reminded = 0
-        self.children: dict[str, Callable[[dict[str, Decision]], None]] = {}
+        self.children: dict[str, Child] = {}
         self.finder: Callable[[str], Awaitable[Tool | None]] | None = None
         self.failure: BaseException | None = None
         self.outcome: tuple[Status, str | None, BaseException | None] | None = None
@@ -210,7 +218,11 @@ class Session:
 
         async def look(payload: dict[str, Any]) -> dict[str, Any]:
             for hook in hooks:
-                payload = await resolved(hook(payload)) or payload
+                try:
+                    changed = await resolved(hook(payload))
+                except Exception as error:
+                    raise HaltRun("error", f"on_payload raised {type(error).__name__}: {error}", error) from error
+                payload = payload if changed is None else changed
             return payload
 
         return look
@@ -262,6 +274,12 @@ class Session:
         """Raise what ends the run, if somebody ended it: nothing more is asked, nothing more is started."""
         if self.halting is not None and not self.closing:
             raise self.halting
+
+    def deciding(self, point: str) -> Iterator[Hook]:
+        """The hooks of a point, one by one; none is asked any more when the one before it ended the run."""
+        for hook in self.hooks.at(point):
+            yield hook
+            self.check()
 
     def signal(self, reason: str | None) -> None:
         """Let models, hooks and tools know that the run ends."""

@@ -7,7 +7,7 @@ from antiphon.errors import UsageError
 from antiphon.loop.hooks import Stop, ToolsContext, UseTools, answer_of, resolved
 from antiphon.loop.session import Session, stopped
 from antiphon.loop.toolset import by_name
-from antiphon.tools.source import ToolSource, close_source
+from antiphon.tools.source import ToolSource, close_source, find_in
 from antiphon.tools.tool import Tool
 
 __all__ = ["Sources"]
@@ -29,14 +29,14 @@ class Sources:
         self._stale = set(range(len(self._sources)))
         self._entries: list[tuple[int, Tool]] = [(OWN, tool) for tool in session.spec.tools]
         self._dropped: set[str] = set()
-        self._watching: list[Callable[[], None]] = []
+        self._watching: dict[int, Callable[[], None]] = {}
 
     async def begin(self) -> None:
         """The first listing. Without a source the after hook is asked once, with the run's own tools."""
         for index, source in enumerate(self._sources):
             watch = getattr(source, "on_invalidated", None)
             if watch is not None:
-                self._watching.append(watch(lambda index=index: self._stale.add(index)))
+                self._watching[index] = watch(lambda index=index: self._stale.add(index))
         if not self._sources:
             await self._after(None, "initial")
         await self._list_stale("initial")
@@ -50,11 +50,11 @@ class Sources:
 
     async def end(self) -> None:
         """The run is over: listen no more, and close what wants to be closed."""
-        for unsubscribe in self._watching:
-            unsubscribe()
-        self._watching.clear()
-        for source in self._sources:
+        for index, source in enumerate(self._sources):
             try:
+                unsubscribe = self._watching.pop(index, None)
+                if unsubscribe is not None:
+                    unsubscribe()
                 await close_source(source)
             except Exception as error:  # noqa: BLE001 - the run is over; a source's failure cannot change its end
                 self.session.warn("source_close_failed", f"tool source {source.name!r} did not close: {error!r}")
@@ -64,11 +64,8 @@ class Sources:
         if name in self._dropped or name in self.session.tools:
             return None
         for source in self._sources:
-            find = getattr(source, "find", None)
-            if find is None:
-                continue
             try:
-                tool: Tool | None = await resolved(find(name))
+                tool = await find_in(source, name)
             except Exception as error:  # noqa: BLE001 - a source that cannot look is no reason to end the run
                 self.session.warn(
                     "source_failed", f"tool source {source.name!r} could not look for {name!r}: {error!r}"
@@ -84,7 +81,7 @@ class Sources:
 
     async def _list(self, index: int, why: Why) -> None:
         session, source = self.session, self._sources[index]
-        for hook in session.hooks.at("before_tools_resolved"):
+        for hook in session.deciding("before_tools_resolved"):
             await resolved(hook(ToolsContext(**session.common(), why=why, source=source)))
         self._stale.discard(index)
         try:
@@ -120,7 +117,7 @@ class Sources:
     async def _after(self, source: ToolSource | None, why: Why) -> None:
         """Show the merge to the application, which may put other tools in place."""
         session = self.session
-        for hook in session.hooks.at("after_tools_resolved"):
+        for hook in session.deciding("after_tools_resolved"):
             tools = tuple([tool for _, tool in self._entries])
             context = ToolsContext(**session.common(), why=why, source=source, tools=tools)
             change = await answer_of(hook, context, "after_tools_resolved", UseTools, Stop)

@@ -10,7 +10,7 @@ from antiphon.loop.state import Counters, Phase, RunState, Slot
 from antiphon.types.codec import from_plain, to_plain
 from antiphon.types.events import Status
 from antiphon.types.history import History
-from antiphon.types.messages import Message
+from antiphon.types.messages import AssistantMessage, Message
 
 __all__ = ["dump_state", "load_state"]
 
@@ -53,9 +53,23 @@ def load_state(raw: object) -> RunState:
     if version != VERSION:
         raise UsageError(f"this state was written in version {version!r}, and this library reads {VERSION}; upgrade it")
     stored = from_plain(raw, StoredState, exact=True)
-    fields: dict[str, Any] = asdict(stored) | {"messages": History(stored.messages)}
+    fields: dict[str, Any] = asdict(stored) | {"messages": History(stored.messages), "batch": batch_of(stored)}
     del fields["version"]
     return RunState(**fields)
+
+
+def batch_of(stored: StoredState) -> dict[str, Slot]:
+    """The open batch in the order of its calls, which a store may have lost. It belongs to the last message, a reply."""
+    reply = stored.messages[-1] if stored.messages else None
+    calls = reply.calls if isinstance(reply, AssistantMessage) else ()
+    is_open = stored.phase in (Phase.CALLING, Phase.HELD)
+    batch = {call.id: stored.batch[call.id] for call in calls if call.id in stored.batch} if is_open else {}
+    if len(batch) != len(stored.batch) or [slot.call for slot in batch.values()] != list(calls if is_open else ()):
+        raise UsageError(
+            "this state contradicts itself: its open calls are not those of its last reply; "
+            "give what result.state gave, unchanged"
+        )
+    return batch
 
 
 def resumed(state: RunState, run_id: str) -> RunState:

@@ -5,15 +5,16 @@ import logging
 from asyncio import CancelledError, Future, current_task, get_running_loop
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from logging import DEBUG, WARNING
 from typing import Any, TypeAlias, TypeVar
 
 from antiphon.types.events import Event, RunFinished, Warned
 
-__all__ = ["Listener", "Teller", "cancelled_from_outside", "told"]
+__all__ = ["Listener", "OwnCancellation", "Teller", "cancelled_from_outside", "told", "undisturbed"]
 
 logger = logging.getLogger("antiphon")
 
-EventT = TypeVar("EventT")
+T = TypeVar("T")
 
 Listener: TypeAlias = Callable[[Any], Any]
 """Takes an `Event`; sync, or async (then the run waits for it before it goes on)."""
@@ -33,6 +34,20 @@ def told(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - a foreign error that fails even to say what it is
         text = "its text cannot be read"
     return f"{kind}: {text}" if text else kind
+
+
+class OwnCancellation(Exception):
+    """What was awaited raised a cancellation that nobody had asked for: a failure like any other."""
+
+
+async def undisturbed(waiting: Awaitable[T]) -> T:
+    """What `waiting` gives. Raises `OwnCancellation` where it would look as if this task were cancelled."""
+    try:
+        return await waiting
+    except CancelledError as error:
+        if cancelled_from_outside():
+            raise
+        raise OwnCancellation("it raised a cancellation of its own") from error
 
 
 class Kept:
@@ -172,11 +187,7 @@ class Teller:
         while self._barrier:
             key, waiting = self._barrier.popleft()
             try:
-                await waiting
-            except CancelledError as error:
-                if cancelled_from_outside():
-                    raise
-                self._complain(key, error)
+                await undisturbed(waiting)
             except Exception as error:  # noqa: BLE001 - as in _call
                 self._complain(key, error)
 
@@ -196,9 +207,10 @@ class Teller:
         if self.on_warning is not None:
             self.on_warning(code, text)
 
-    def _complain(self, key: object, error: BaseException) -> None:
-        """A listener failed: the log has it every time, the other listeners hear of it once."""
-        logger.warning("a listener of run %s raised", self.run_id, exc_info=error)
-        if key not in self._complained:
-            self._complained.add(key)
+    def _complain(self, key: object, error: Exception) -> None:
+        """A listener failed. It is said once, aloud; whoever fails at one event tends to fail at the next thousand."""
+        first = key not in self._complained
+        self._complained.add(key)
+        logger.log(WARNING if first else DEBUG, "a listener of run %s raised", self.run_id, exc_info=error)
+        if first:
             self.warn("listener_raised", f"a listener raised {told(error)}", without=key)

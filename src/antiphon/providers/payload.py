@@ -1,13 +1,25 @@
-"""A request's body under the eyes of the application: `on_payload` sees the JSON that would go out, and may replace it."""
+"""A request's body under the eyes of the application: its extra fields, and the hook that sees what would go out."""
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from antiphon.types.request import PayloadHook
 
-__all__ = ["seen_body", "seen_payload"]
+__all__ = ["merged", "seen_body", "seen_payload"]
+
+
+def merged(body: dict[str, Any], extra: dict[str, Any], joined: tuple[str, ...] = ()) -> dict[str, Any]:
+    """`extra` over `body`; where both have an object, its fields are merged, and the lists named in `joined` appended."""
+    over = dict(extra)
+    for name, value in extra.items():
+        under = body.get(name)
+        if isinstance(under, dict) and isinstance(value, dict):
+            over[name] = {**cast("dict[str, Any]", under), **cast("dict[str, Any]", value)}
+        elif name in joined and isinstance(under, list) and isinstance(value, list):
+            over[name] = [*cast("list[Any]", under), *cast("list[Any]", value)]
+    return {**body, **over}
 
 
 async def seen_payload(payload: dict[str, Any], hook: PayloadHook) -> dict[str, Any]:

@@ -47,11 +47,11 @@ class RawStreamModel:
         profile = profile or PROFILES["generic"]
         self.info = info or ModelInfo(provider=profile.name, id=model or "raw_stream")
         self._profile = for_model(replace(profile, name=self.info.provider, stream_options=False), self.info)
-        self._encoder = ChatEncoder(model, self._profile, self.info.origin)
+        self._encoder = ChatEncoder(model, self._profile, self.info)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
         """The reply, as the function yields it. Raises only `ModelError`."""
-        decoder = ChatDecoder(self._profile, origin=self.info.origin)
+        decoder = ChatDecoder(self._profile, origin=self.info.origin, tools=request.tools)
         chunks = await self._open(request)
         try:
             while not decoder.done:

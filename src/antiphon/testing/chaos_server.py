@@ -136,9 +136,14 @@ async def chaos_server(
 ) -> AsyncGenerator[ChaosServer, None]:
     """A server for the time of the block, on a free port of 127.0.0.1."""
     server = ChaosServer(answer, chaos)
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610 - as above
         server.url = f"http://127.0.0.1:{port}"
+        group = anyio.create_task_group()
+        await group.__aenter__()
         group.start_soon(listener.serve, server.accept)
-        yield server
-        group.cancel_scope.cancel()
+        try:
+            yield server
+        finally:  # what the block raises is the block's own, not an error of the group
+            group.cancel_scope.cancel()
+            await group.__aexit__(None, None, None)

@@ -8,6 +8,7 @@ from antiphon.tools.function import tool
 from antiphon.tools.hooks import CallInfo, ToolHookCall, ToolHookOutcome, ToolHooks, UseArguments, UseResult
 from antiphon.tools.registry import ToolRegistry
 from antiphon.tools.result import RESULT_LIMIT, Shaped, ToolResult, cap_text, error_text, shape
+from antiphon.tools.source import ListedTools, ToolSource, combined, filtered, renamed
 from antiphon.tools.tool import FunctionTool, Tool, ToolTraits
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "CallInfo",
     "Field",
     "FunctionTool",
+    "ListedTools",
     "Prepared",
     "Problem",
     "Shaped",
@@ -29,11 +31,15 @@ __all__ = [
     "ToolHooks",
     "ToolRegistry",
     "ToolResult",
+    "ToolSource",
     "ToolTraits",
     "UseArguments",
     "UseResult",
     "cap_text",
+    "combined",
     "error_text",
+    "filtered",
+    "renamed",
     "shape",
     "tool",
 ]

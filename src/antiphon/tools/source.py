@@ -10,7 +10,7 @@ from antiphon.errors import UsageError
 from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelSignal
 
-__all__ = ["ListedTools", "ToolSource", "combined", "filtered", "renamed"]
+__all__ = ["ListedTools", "ToolSource", "close_source", "combined", "filtered", "find_in", "renamed"]
 
 Notice: TypeAlias = Callable[[], None]
 
@@ -81,9 +81,27 @@ class Derived:
 
         return unsubscribe
 
+    async def find(self, name: str) -> Tool | None:
+        for source in self._sources:
+            found = await find_in(source, name)
+            changed = self._change(found) if found is not None else None
+            if changed is not None and changed.name == name:
+                return changed
+        return None
+
     async def close(self) -> None:
         for source in self._sources:
             await close_source(source)
+
+
+async def find_in(source: object, name: str) -> Tool | None:
+    """What a source finds under a name. What it finds under another name is not what was asked for."""
+    find: Callable[[str], Awaitable[Tool | None] | Tool | None] | None = getattr(source, "find", None)
+    if find is None:
+        return None
+    found = find(name)
+    tool = await found if inspect.isawaitable(found) else found
+    return tool if tool is not None and tool.name == name else None
 
 
 async def close_source(source: object) -> None:

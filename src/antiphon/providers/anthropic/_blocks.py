@@ -6,8 +6,9 @@ api/messages/create. Blocks may grow in turns, so that each piece goes to the bl
 
 from typing import Any, Literal
 
-from antiphon.providers.anthropic._events import Change, name_in, text_in
-from antiphon.providers.anthropic._json import dumps, whole_characters
+from antiphon.providers.anthropic._events import Change
+from antiphon.providers.json_text import cut_half, dumps, whole_characters
+from antiphon.providers.lenient import name_in, raw_text_in
 from antiphon.types.request import CallChunk, Delta, TextChunk, ThinkingChunk
 
 __all__ = ["Block", "Blocks"]
@@ -94,11 +95,11 @@ class Blocks:
         match content.get("type"):
             case "text":
                 block = Block("text")
-                _tell(block, "text", text_in(content.get("text")) or "", out)
+                _tell(block, "text", raw_text_in(content.get("text")) or "", out)
             case "thinking":
                 block = Block("thinking")
-                _tell(block, "thinking", text_in(content.get("thinking")) or "", out)
-                block.signature.append(text_in(content.get("signature")) or "")
+                _tell(block, "thinking", raw_text_in(content.get("thinking")) or "", out)
+                block.signature.append(raw_text_in(content.get("signature")) or "")
             case "redacted_thinking":
                 block = Block("thinking")
                 if data := name_in(content.get("data")):
@@ -107,7 +108,7 @@ class Blocks:
                 block = Block("call", self.calls)
                 self.calls += 1
                 block.given = _arguments(content.get("input"))
-                out.append(CallChunk(block.key, name_in(content.get("id")), name_in(content.get("name"))))
+                out.append(CallChunk(block.key, name_in(content.get("id")) or "", name_in(content.get("name")) or ""))
             case _:
                 block = Block("unknown")
         return block
@@ -116,9 +117,7 @@ class Blocks:
 def _tell(block: Block, kind: Kind, text: str, out: list[Delta]) -> None:
     """A piece of text, thought or arguments, in whole characters."""
     if block.half or not text.isascii():
-        text = block.half + text
-        block.half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        text = whole_characters(text[:-1] if block.half else text)
+        text, block.half = cut_half(block.half + text)
     if not text:
         return
     if kind == "text":

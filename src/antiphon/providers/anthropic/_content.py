@@ -8,21 +8,14 @@ documents"). Empty text is refused ("text content blocks must be non-empty", "mu
 import base64
 import binascii
 from typing import Any
-from urllib.parse import unquote_to_bytes, urlsplit
 
+from antiphon.providers.media import by_ending, is_url, named, sniffed, unpacked
 from antiphon.types.content import File, Image, Part, Text
 
 __all__ = ["blocks_of", "text_block"]
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"%PDF", _PDF),
-)
 _MAX_TITLE = 500
 
 
@@ -41,9 +34,9 @@ def _block(part: Part) -> dict[str, Any] | None:
     match part:
         case Text(text=text):
             return text_block(text)
-        case Image(source=source) if _is_url(source):
+        case Image(source=source) if is_url(source):
             return {"type": "image", "source": {"type": "url", "url": source}}
-        case File(source=source) if _is_url(source):
+        case File(source=source) if is_url(source):
             return _linked(part, source)
         case Image() | File():
             return _carried(part)
@@ -55,16 +48,16 @@ def _linked(file: File, url: str) -> dict[str, Any] | None:
     """A file that the server fetches: a picture or a PDF, nothing else."""
     if file.media_type in _PICTURES:
         return {"type": "image", "source": {"type": "url", "url": url}}
-    if file.media_type == _PDF or (not file.media_type and urlsplit(url).path.lower().endswith(".pdf")):
+    if file.media_type == _PDF or (not file.media_type and by_ending(url) == _PDF):
         return _document(file, {"type": "url", "url": url})
-    return text_block(f"[{_named(file, file.media_type)} at {url}: not shown, only PDF is fetched]")
+    return text_block(f"[{named(file)} at {url}: not shown, only PDF is fetched]")
 
 
 def _carried(part: Image | File) -> dict[str, Any] | None:
     """A picture or a document whose bytes are in the request."""
-    declared, data = _unpacked(part.source)
+    declared, data = unpacked(part.source)
     # What the bytes say of themselves beats what they were called: the API refuses a picture under a wrong type.
-    kind = _sniffed(data) or part.media_type or declared
+    kind = sniffed(data) or part.media_type or declared
     kind = "image/jpeg" if kind == "image/jpg" else kind
     if isinstance(part, Image):
         kind = kind or "image/png"
@@ -74,7 +67,7 @@ def _carried(part: Image | File) -> dict[str, Any] | None:
         return _document(part, {"type": "base64", "media_type": _PDF, "data": data})
     text = _readable(data) if isinstance(part, File) else None
     if text is None:
-        return text_block(f"[{_named(part, kind)}: not shown, the model takes none of this kind]")
+        return text_block(f"[{named(part, kind)}: not shown, the model takes none of this kind]")
     return _document(part, {"type": "text", "media_type": "text/plain", "data": text})
 
 
@@ -82,38 +75,6 @@ def _document(part: Image | File, source: dict[str, Any]) -> dict[str, Any]:
     name = part.name if isinstance(part, File) else None
     document: dict[str, Any] = {"type": "document", "source": source}
     return {**document, "title": name[:_MAX_TITLE]} if name else document
-
-
-def _named(part: Image | File, kind: str | None) -> str:
-    """What a note calls the part."""
-    name = part.name if isinstance(part, File) else None
-    return " ".join(filter(None, ("image" if isinstance(part, Image) else "file", name, kind)))
-
-
-def _is_url(source: str) -> bool:
-    return source.startswith(("http://", "https://"))
-
-
-def _unpacked(source: str) -> tuple[str | None, str]:
-    """Media type and base64 text of a data URL (RFC 2397) or of plain base64 text."""
-    kind = None
-    if source.startswith("data:"):
-        head, _, source = source[5:].partition(",")
-        kind, *options = head.split(";")
-        if "base64" not in options:
-            return kind or None, base64.b64encode(unquote_to_bytes(source)).decode()
-    return kind or None, "".join(source.split())
-
-
-def _sniffed(data: str) -> str | None:
-    """The media type of base64 text, from the signature that the data begins with."""
-    try:
-        head = base64.b64decode(data[:32], validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
 
 
 def _readable(data: str) -> str | None:

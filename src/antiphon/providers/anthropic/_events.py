@@ -4,13 +4,14 @@ Shape: platform.claude.com/docs/en/build-with-claude/streaming, "Event types" an
 straight into these structs is the fast road; `lenient` makes the same structs from whatever JSON a server really sent.
 """
 
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
-from antiphon.providers.anthropic._json import dumps, mended, whole_characters
+from antiphon.providers.json_text import clean
+from antiphon.providers.lenient import arguments_in, index_in, object_in, raw_text_in
 
-__all__ = ["Change", "Event", "lenient", "name_in", "object_in", "text_in"]
+__all__ = ["Change", "Event", "lenient"]
 
 
 class Change(Struct, gc=False):
@@ -42,55 +43,28 @@ def lenient(event: dict[str, Any], name: str) -> Event:
 
     `name` is the event's name in the stream, which says the same as its `type`.
     """
-    kind = text_in(event.get("type")) or name
+    kind = raw_text_in(event.get("type")) or name
     delta = object_in(event.get("delta"))
     message = event.get("message")
     return Event(
         type=kind,
-        index=_index(event.get("index")),
+        index=index_in(event.get("index")),
         delta=_change(delta) if delta is not None else None,
         content_block=object_in(event.get("content_block")),
         # A server that does not stream answers with the message itself.
         message=event if kind == "message" and "content" in event else object_in(message),
-        usage=object_in(mended(event.get("usage"))),
+        usage=object_in(clean(event.get("usage"))),
         error=event.get("error"),
     )
 
 
-def name_in(value: Any) -> str:
-    """An id or a name: text, or a number where text belongs; "" for anything else."""
-    if isinstance(value, str):
-        return whole_characters(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
-
-
-def text_in(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def object_in(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
 def _change(delta: dict[str, Any]) -> Change:
-    fragment = delta.get("partial_json")
-    if fragment is not None and not isinstance(fragment, str):
-        fragment = dumps(fragment).decode()  # an object where JSON text belongs: encoded once
     return Change(
-        type=text_in(delta.get("type")),
-        text=text_in(delta.get("text")),
-        partial_json=fragment,
-        thinking=text_in(delta.get("thinking")),
-        signature=text_in(delta.get("signature")),
-        stop_reason=text_in(delta.get("stop_reason")),
-        stop_details=object_in(mended(delta.get("stop_details"))),
+        type=raw_text_in(delta.get("type")),
+        text=raw_text_in(delta.get("text")),
+        partial_json=arguments_in(delta.get("partial_json")),
+        thinking=raw_text_in(delta.get("thinking")),
+        signature=raw_text_in(delta.get("signature")),
+        stop_reason=raw_text_in(delta.get("stop_reason")),
+        stop_details=object_in(clean(delta.get("stop_details"))),
     )
-
-
-def _index(value: Any) -> int | None:
-    """A place, also as text or as a number with a point; `None` for what is none."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
-        return int(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**31 and value == value // 1:
-        return int(value)
-    return None

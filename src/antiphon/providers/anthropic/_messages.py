@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from antiphon.providers.anthropic._content import blocks_of, text_block
-from antiphon.providers.anthropic._ids import first_uses, wire_id, wire_name
-from antiphon.providers.anthropic._json import dumps
-from antiphon.providers.anthropic._thinking import replayable
-from antiphon.providers.prefix import encoded_prefix
+from antiphon.providers.call_ids import IdRule, NameRule
+from antiphon.providers.history import ForeignThinking, HistoryRules, Visible, visible_messages
+from antiphon.providers.json_text import dumps
 from antiphon.types.content import Part, Text, Thinking, ToolCall
 from antiphon.types.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
+from antiphon.types.request import ModelInfo
 
-__all__ = ["ASSISTANT", "USER", "MessageEncoder", "leading_system"]
+__all__ = ["ASSISTANT", "USER", "goes_on_without_thought", "history_rules", "leading_system", "write"]
 
 USER = b'\n{"role":"user",'
 ASSISTANT = b'\n{"role":"assistant",'
@@ -41,85 +41,86 @@ def leading_system(messages: Sequence[Message]) -> list[str]:
     return leading
 
 
-class MessageEncoder:
-    """Encodes the messages of requests to one model. `origin` is the `provider:model` whose thoughts may go back."""
+def history_rules(info: ModelInfo, foreign: ForeignThinking) -> HistoryRules:
+    """What the API takes of a transcript.
 
-    __slots__ = ("_key", "_origin")
+    Ids and names with other characters than letters, digits, "_" and "-" are refused ("String should match pattern"), and
+    so is an id that stands in a request twice ("`tool_use` ids must be unique"). Ids are kept to 64 characters, which all
+    servers take; names of tools may be longer on some.
+    """
+    return HistoryRules(
+        origin=info.origin,
+        foreign=foreign,
+        ids=IdRule(unique=True),
+        names=NameRule(longest=128),
+        modalities=info.modalities,
+    )
 
-    def __init__(self, origin: str) -> None:
-        self._origin = origin
-        self._key = ("anthropic", origin)
 
-    def encode(self, messages: Sequence[Message], leading: int) -> list[bytes]:
-        """The messages' bytes in pieces, without the `leading` ones. Pieces of a history that grows are made once."""
-        first = first_uses(messages)
-
-        def encode_new(run: Sequence[Message]) -> bytes:
-            begin = len(messages) - len(run)  # a run is always the end of the messages
-            return self._run(run[max(0, leading - begin) :], max(begin, leading), first)
-
-        return encoded_prefix(messages, self._key, encode_new)
-
-    def goes_on_without_thought(self, messages: Sequence[Message]) -> bool:
-        """Whether the request goes on with a turn that did not begin with a thought that may go back.
-
-        A turn is a chain of replies and their results; what a user says between the two does not end it. With a thinking
-        budget such a request is refused: "a final assistant message must start with a thinking block".
-        """
-        first: AssistantMessage | None = None
-        answered = False  # calls, by the user's side that comes behind the next reply
-        for index in range(len(messages) - 1, -1, -1):
-            message = messages[index]
-            if type(message) is ToolResultMessage:
-                answered = True
-            elif type(message) is AssistantMessage:
-                if not answered:
-                    break
-                first, answered = message, False
-        blocks = self._reply_blocks(first, {}) if first else []
-        return bool(blocks) and blocks[0]["type"] not in _THOUGHTS
-
-    def _run(self, messages: Sequence[Message], begin: int, first: dict[str, int]) -> bytes:
-        """Messages with commas between them; the results of a reply are one. `begin` is the place of the first."""
-        encoded: list[bytes] = []
-        results: list[dict[str, Any]] = []
-        ids: dict[str, str] = {}
-        for index, message in enumerate(messages, begin):
-            if type(message) is ToolResultMessage:
-                results.append(_result(message, ids.get(message.call_id) or wire_id(message.call_id)))
-                continue
-            if type(message) is AssistantMessage:
-                _close(results, ids, encoded)
-                ids = {call.id: wire_id(call.id, index if first[call.id] < index else None) for call in message.calls}
-                _add("assistant", self._reply_blocks(message, ids), encoded)
-            elif type(message) is UserMessage or type(message) is SystemMessage:
-                _close(results, ids, encoded)
-                _add("user", _said(message), encoded)
+def write(messages: Sequence[Visible]) -> bytes:
+    """Messages with commas between them; the results of a reply are one."""
+    encoded: list[bytes] = []
+    results: list[dict[str, Any]] = []
+    ids: list[str] = []
+    for message in messages:
+        if type(message) is ToolResultMessage:
+            results.append(_result(message))
+            continue
         _close(results, ids, encoded)
-        return b",".join(encoded)
+        if type(message) is AssistantMessage:
+            ids = [call.id for call in message.calls]
+            _add("assistant", _reply_blocks(message), encoded)
+        elif type(message) is UserMessage or type(message) is SystemMessage:
+            _add("user", _said(message), encoded)
+    _close(results, ids, encoded)
+    return b",".join(encoded)
 
-    def _reply_blocks(self, message: AssistantMessage, ids: dict[str, str]) -> list[dict[str, Any]]:
-        blocks = [
-            block for part in message.parts if (block := self._reply_block(part, message.partial, ids)) is not None
-        ]
-        # "The final block in an assistant message cannot be `thinking`."
-        while blocks and blocks[-1]["type"] in _THOUGHTS:
-            blocks.pop()
-        return blocks
 
-    def _reply_block(self, part: Part, partial: bool, ids: dict[str, str]) -> dict[str, Any] | None:
-        match part:
-            case Text(text=text):
-                return text_block(text)
-            case ToolCall(id=call_id, name=name):
-                own = ids.get(call_id) or wire_id(call_id)
-                return {"type": "tool_use", "id": own, "name": wire_name(name), "input": _sendable_input(part)}
-            case Thinking(signature=signature) if replayable(part, self._origin) and not partial:
-                if part.redacted:
-                    return {"type": "redacted_thinking", "data": signature}
-                return {"type": "thinking", "thinking": part.text, "signature": signature}
-            case _:  # what is not signed by this model is refused; a model does not send pictures
-                return None
+def goes_on_without_thought(messages: Sequence[Message], rules: HistoryRules) -> bool:
+    """Whether the request goes on with a turn that did not begin with a thought that may go back.
+
+    A turn is a chain of replies and their results; what a user says between the two does not end it. With a thinking
+    budget such a request is refused: "a final assistant message must start with a thinking block".
+    """
+    first: AssistantMessage | None = None
+    answered = False  # calls, by the user's side that comes behind the next reply
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if type(message) is ToolResultMessage:
+            answered = True
+        elif type(message) is AssistantMessage:
+            if not answered:
+                break
+            first, answered = message, False
+    if first is None:
+        return False
+    [seen] = visible_messages([first], rules)
+    assert type(seen) is AssistantMessage
+    blocks = _reply_blocks(seen)
+    return bool(blocks) and blocks[0]["type"] not in _THOUGHTS
+
+
+def _reply_blocks(message: AssistantMessage) -> list[dict[str, Any]]:
+    blocks = [block for part in message.parts if (block := _reply_block(part)) is not None]
+    # "The final block in an assistant message cannot be `thinking`."
+    while blocks and blocks[-1]["type"] in _THOUGHTS:
+        blocks.pop()
+    return blocks
+
+
+def _reply_block(part: Part) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text):
+            return text_block(text)
+        case ToolCall():
+            given = msgspec.Raw(part.arguments.strip().translate(_LINE_ENDS).encode())
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": given}
+        case Thinking(signature=signature):
+            if part.redacted:
+                return {"type": "redacted_thinking", "data": signature}
+            return {"type": "thinking", "thinking": part.text, "signature": signature}
+        case _:  # a model does not send pictures
+            return None
 
 
 def _add(role: str, blocks: list[dict[str, Any]], encoded: list[bytes]) -> None:
@@ -128,10 +129,10 @@ def _add(role: str, blocks: list[dict[str, Any]], encoded: list[bytes]) -> None:
         encoded.append(b"\n" + dumps({"role": role, "content": blocks}))
 
 
-def _close(results: list[dict[str, Any]], ids: dict[str, str], encoded: list[bytes]) -> None:
+def _close(results: list[dict[str, Any]], ids: list[str], encoded: list[bytes]) -> None:
     """Add the results of the reply whose ids these are, in the order of its calls."""
     if results:
-        order = {own: place for place, own in enumerate(ids.values())}
+        order = {own: place for place, own in enumerate(ids)}
         _add("user", sorted(results, key=lambda result: order.get(result["tool_use_id"], len(order))), encoded)
         results.clear()
 
@@ -152,8 +153,8 @@ def _system_text(message: SystemMessage | UserMessage) -> str:
     return "\n".join([part.text for part in message.parts if type(part) is Text])
 
 
-def _result(message: ToolResultMessage, own: str) -> dict[str, Any]:
-    wire: dict[str, Any] = {"type": "tool_result", "tool_use_id": own}
+def _result(message: ToolResultMessage) -> dict[str, Any]:
+    wire: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call_id}
     blocks = blocks_of(message.parts)
     if message.is_error and not blocks:  # "content cannot be empty if `is_error` is true"
         blocks = [{"type": "text", "text": _SILENT_FAILURE}]
@@ -162,12 +163,3 @@ def _result(message: ToolResultMessage, own: str) -> dict[str, Any]:
     if message.is_error:
         wire["is_error"] = True
     return wire
-
-
-def _sendable_input(call: ToolCall) -> msgspec.Raw:
-    """The arguments as the model wrote them; an empty object for what is not a JSON object, which the API refuses."""
-    try:
-        call.parse()
-    except (ValueError, RecursionError):
-        return msgspec.Raw(b"{}")
-    return msgspec.Raw((call.arguments.strip() or "{}").translate(_LINE_ENDS).encode())

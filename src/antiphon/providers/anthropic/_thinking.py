@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from antiphon.providers.anthropic._models import Rules
-from antiphon.types.content import Thinking
 from antiphon.types.request import ModelSettings, ThinkingLevel
 from antiphon.types.thinking import LEVELS
 
-__all__ = ["budget", "replayable", "sampling_fields", "silenced", "thinking_fields"]
+__all__ = ["budget", "sampling_fields", "silenced", "thinking_fields"]
 
 _BUDGETS: dict[ThinkingLevel, int] = {
     "minimal": 1_024,
@@ -78,11 +77,6 @@ def budget(level: ThinkingLevel, max_tokens: int, own: Mapping[ThinkingLevel, in
     wanted = next((own[each] for each in reversed(lower) if each in own), _BUDGETS[level])
     tokens = max(_LEAST_BUDGET, min(wanted, max_tokens - max(_LEAST_ANSWER, max_tokens // 4)))
     return tokens if tokens < max_tokens else None
-
-
-def replayable(part: Thinking, origin: str) -> bool:
-    """Whether this thought may go back: signed, and by the very model that is asked. Nothing else is accepted."""
-    return bool(part.signature) and part.origin == origin
 
 
 def _off(rules: Rules) -> dict[str, Any]:

@@ -5,10 +5,9 @@ so that all three make up what was read; "cache_creation" splits what was put th
 build-with-claude/streaming ("The token counts shown in the usage field of the message_delta event are cumulative").
 """
 
-import math
 from typing import Any
 
-from antiphon.providers.anthropic._events import object_in
+from antiphon.providers.lenient import count_in, object_in
 from antiphon.types.usage import Usage
 
 __all__ = ["Report"]
@@ -31,7 +30,7 @@ class Report:
             return None
         for name, value in reported.items():
             if name in _COUNTS:
-                count = _count(value)
+                count = count_in(value)
                 if count is not None:
                     self._counts[name] = max(count, self._counts.get(name, 0))
             elif value is not None:
@@ -47,13 +46,7 @@ class Report:
             output=self._counts.get(_COUNTS[3], 0),
             cache_read=read,
             cache_write=written,
-            cache_write_long=_count(kept.get("ephemeral_1h_input_tokens")),
-            reasoning=_count(details.get("thinking_tokens")),
+            cache_write_long=count_in(kept.get("ephemeral_1h_input_tokens")),
+            reasoning=count_in(details.get("thinking_tokens")),
             extra=dict(self._rest) or None,
         )
-
-
-def _count(value: Any) -> int | None:
-    if isinstance(value, float) and math.isfinite(value):
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -7,18 +7,18 @@ that the server reports, data that is not JSON (a piece of the text or of a call
 `message_stop`.
 """
 
-import json
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from antiphon.errors import Dropped, Garbled, ModelError, UsageError
+from antiphon.errors import Dropped, UsageError
 from antiphon.providers.anthropic._blocks import Blocks
-from antiphon.providers.anthropic._events import Event, lenient, name_in, object_in, text_in
+from antiphon.providers.anthropic._events import Event, lenient
 from antiphon.providers.anthropic._usage import Report
+from antiphon.providers.lenient import name_in, object_in, objects_in, raw_text_in
+from antiphon.providers.peer import DONE, Peer
 from antiphon.types.messages import StopReason
-from antiphon.types.request import CallChunk, Delta, FinishChunk, TextChunk, UsageChunk, WarningChunk
-from antiphon.wire.status import error_for_event
+from antiphon.types.request import CallChunk, Delta, FinishChunk, TextChunk, UsageChunk
 
 __all__ = ["AnthropicDecoder"]
 
@@ -44,16 +44,14 @@ class AnthropicDecoder:
     `done` says that `message_stop` came: the reply is whole, and nothing that matters will follow.
     """
 
-    __slots__ = ("_blocks", "_head", "_provider", "_reason", "_report", "_request_id", "_warned", "done")
+    __slots__ = ("_blocks", "_head", "_peer", "_reason", "_report", "done")
 
     def __init__(self, provider: str = "anthropic", *, request_id: str | None = None) -> None:
-        self._provider = provider
-        self._request_id = request_id
+        self._peer = Peer(provider, request_id)
         self._blocks = Blocks()
         self._head: tuple[str | None, str | None] = (None, None)  # the reply's id, and the model that was served
         self._reason: str | None = None
         self._report = Report()
-        self._warned: set[str] = set()
         self.done = False
 
     @property
@@ -85,14 +83,13 @@ class AnthropicDecoder:
             else:
                 self._take(said, out)
         except (UsageError, RecursionError) as error:  # it cannot be written as JSON again
-            text = f"{self._provider!r} sent JSON that is nested too deeply; ask again"
-            raise self._error(Garbled, text) from error
+            raise self._peer.too_deep() from error
         return out
 
     def finish(self) -> list[Delta]:
         """The stream has ended: the last deltas. Raises `Dropped` if the reply is not whole."""
         if not self.done:
-            raise self._error(Dropped, f"the reply of {self._provider!r} ended without its end marker; ask again")
+            raise self._peer.error(Dropped, "ended its reply without the end marker; ask again")
         out: list[Delta] = []
         self._blocks.close_all(out)
         reason = self._reason
@@ -124,14 +121,14 @@ class AnthropicDecoder:
         block = self._blocks.find(said.index) or self._blocks.implied(said.index, change)
         if block is None:
             if change.partial_json:
-                self._warn("orphan_delta", "a piece of a call that never began was left aside", out)
+                self._peer.warn("orphan_delta", "a piece of a call that never began was left aside", out)
             return
         self._blocks.grow(block, change, out)
 
     def _start(self, index: int | None, content: dict[str, Any], out: list[Delta]) -> None:
         if self._blocks.start(index, content, out).kind == "unknown":
-            kind = text_in(content.get("type")) or "?"
-            self._warn("unknown_block", f"a block of the kind {kind!r:.60} was left aside", out)
+            kind = raw_text_in(content.get("type")) or "?"
+            self._peer.warn("unknown_block", f"a block of the kind {kind!r:.60} was left aside", out)
 
     def _take_head(self, message: dict[str, Any], out: list[Delta]) -> None:
         """Id, model and what was read, as far as they are told."""
@@ -145,57 +142,33 @@ class AnthropicDecoder:
         if said.delta is not None:
             self._reason = said.delta.stop_reason or self._reason
             details = said.delta.stop_details or {}
-            if explanation := text_in(details.get("explanation")):
-                self._warn("refusal", explanation, out)
+            if explanation := raw_text_in(details.get("explanation")):
+                self._peer.warn("refusal", explanation, out)
         if usage := self._report.take(said.usage):
             out.append(UsageChunk(usage))
 
     def _take_message(self, message: dict[str, Any], out: list[Delta]) -> None:
         """A whole reply, from a server that does not stream."""
         self._take_head(message, out)
-        content = message.get("content")
-        for index, item in enumerate(cast("list[Any]", content) if isinstance(content, list) else []):
-            if (block := object_in(item)) is not None:
-                self._start(index, block, out)
-                self._blocks.stop(index, out)
-        self._reason = text_in(message.get("stop_reason"))
+        for index, block in enumerate(objects_in(message.get("content"))):
+            self._start(index, block, out)
+            self._blocks.stop(index, out)
+        self._reason = raw_text_in(message.get("stop_reason"))
         self.done = True
 
     def _take_odd(self, payload: bytes, event: str, out: list[Delta]) -> None:
         """What is no plain event: an error, JSON that only a patient reader takes, or no JSON at all."""
-        text = payload.decode(errors="replace").strip()
-        while text.startswith("data:"):  # a gateway that frames what is framed already
-            text = text[5:].strip()
-        if not text or text == "[DONE]" or event == "ping":
+        value = None if event == "ping" else self._peer.read(payload, event)
+        if value is None or value is DONE:  # the marker of another API
             return
-        if event == "error":
-            raise self._fault(payload)
-        try:
-            value = json.loads(text, strict=False)
-        except (ValueError, RecursionError) as error:
-            shown = text if len(text) <= 80 else text[:80] + "…"
-            raise self._error(Garbled, f"{self._provider!r} sent what is not JSON: {shown!r}; ask again") from error
         if (known := object_in(value)) is None:
-            self._warn("odd_event", f"an event that is no object was left aside: {value!r:.80}", out)
+            self._peer.warn("odd_event", f"an event that is no object was left aside: {value!r:.80}", out)
             return
         said = lenient(known, event)
         if said.type == "error" or said.error:
-            raise self._fault(payload)
+            raise self._peer.reported(payload)
         if said.type == "message" and said.message is not None:
             if not self._blocks:  # else it repeats what was streamed
                 self._take_message(said.message, out)
             return
         self._take(said, out)
-
-    def _warn(self, code: str, text: str, out: list[Delta]) -> None:
-        """Once for each code: an odd server is odd in every event."""
-        if code not in self._warned:
-            self._warned.add(code)
-            out.append(WarningChunk(code, text))
-
-    def _fault(self, body: bytes) -> ModelError:
-        """The error that the server reports."""
-        return error_for_event(body, self._provider, self._request_id)
-
-    def _error(self, kind: type[ModelError], text: str) -> ModelError:
-        return kind(text, provider=self._provider, request_id=self._request_id)

@@ -4,24 +4,34 @@ Fields: platform.claude.com/docs/en/api/messages/create (version 2023-06-01); wh
 The messages stand last in the body, so that the next request of the same transcript begins with the same bytes.
 """
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from antiphon.providers.anthropic._cache import mark_for, marked_list, marked_messages
 from antiphon.providers.anthropic._content import text_block
-from antiphon.providers.anthropic._json import dumps
-from antiphon.providers.anthropic._messages import ASSISTANT, MessageEncoder, leading_system
+from antiphon.providers.anthropic._messages import (
+    ASSISTANT,
+    goes_on_without_thought,
+    history_rules,
+    leading_system,
+    write,
+)
 from antiphon.providers.anthropic._models import rules_for
 from antiphon.providers.anthropic._thinking import sampling_fields, silenced, thinking_fields
-from antiphon.types.request import ModelInfo, ModelRequest, ToolSpec
+from antiphon.providers.dialect import DIALECTS
+from antiphon.providers.dialects import Schemas, Translated
+from antiphon.providers.history import ForeignThinking, HistoryEncoder
+from antiphon.providers.json_text import dumps
+from antiphon.providers.payload import merged
+from antiphon.providers.prefix_watch import PrefixWatch
+from antiphon.providers.remarks import Remarks
+from antiphon.types.request import ModelInfo, ModelRequest, ToolSpec, WarningChunk
 from antiphon.types.thinking import effective_thinking
 
 __all__ = ["AnthropicEncoder", "encode"]
 
-# A tool without parameters; "input_schema.type" must be there.
-_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 # "Requests which include `tool_use` or `tool_result` blocks must define tools": for one that has none any more.
 _NO_TOOL = ToolSpec(name="none", description="There is no tool to call now.")
 _CALLED = b'{"type":"tool_use","id":'
@@ -38,23 +48,41 @@ class AnthropicEncoder:
 
     `info` tells the origin of thoughts that may go back, the output limit and the thinking levels. `eager`: the server
     knows the wish for arguments that are not held back until they are whole (agents-and-tools/tool-use/
-    fine-grained-tool-streaming); others refuse the field.
+    fine-grained-tool-streaming); others refuse the field. `foreign_thinking` says what becomes of other models' thoughts.
     """
 
-    __slots__ = ("_eager", "_info", "_messages", "_rules", "_tools", "model")
+    __slots__ = (
+        "_eager", "_histories", "_history_rules", "_info", "_remarks", "_rules", "_schemas", "_tools", "model", "watch",
+    )  # fmt: skip
 
-    def __init__(self, model: str, info: ModelInfo | None = None, *, eager: bool = False) -> None:
+    def __init__(
+        self,
+        model: str,
+        info: ModelInfo | None = None,
+        *,
+        eager: bool = False,
+        foreign_thinking: ForeignThinking = "omit",
+    ) -> None:
         self.model = model
+        self.watch = PrefixWatch()
         self._info = info or ModelInfo(provider="anthropic", id=model)
         self._eager = eager
         self._rules = rules_for(model)
-        self._messages = MessageEncoder(self._info.origin)
+        self._history_rules = history_rules(self._info, foreign_thinking)
+        self._histories = HistoryEncoder("anthropic", self._history_rules, write)
+        self._schemas = Schemas(DIALECTS["anthropic"])
+        self._remarks = Remarks(self._schemas)
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"[]")  # one value: runs in several threads may share it
+
+    @property
+    def keeps_schemas(self) -> bool:
+        """Whether the model keeps to a schema: its reply's, and tools' strict mode."""
+        return self._rules.schemas
 
     def encode(self, request: ModelRequest) -> bytes:
         """The body. Raises `UsageError` for settings that JSON cannot hold."""
         leading = leading_system(request.messages)
-        pieces = self._messages.encode(request.messages, len(leading))
+        pieces = self._histories.pieces(request, self.watch, len(leading))
         mark = mark_for(request.settings)
         body = self._fields(request)
         self._add_tools(body, request, pieces, mark)
@@ -63,10 +91,19 @@ class AnthropicEncoder:
             body["system"] = msgspec.Raw(marked_list(dumps(system), mark))
         extra = request.settings.extra_body
         if extra:
-            body = _merged(body, extra)
+            body = merged(body, extra)
             if "messages" in extra:
                 return dumps(body)
         return b"".join((dumps(body)[:-1], b',"messages":[', *_opened(pieces, mark), b"]}"))
+
+    def remarks(self, request: ModelRequest) -> list[WarningChunk]:
+        """What the body cannot say of the request, schemas once."""
+        return self._remarks.on(
+            request,
+            answers=self._rules.schemas,
+            left_out=[] if request.settings.seed is None else ["seed"],
+            api="the Messages API",
+        )
 
     def _fields(self, request: ModelRequest) -> dict[str, Any]:
         """Everything but tools, system and messages."""
@@ -78,7 +115,7 @@ class AnthropicEncoder:
             thoughts = silenced(rules)
         else:
             budgets = rules.thinking in {"budget", "either"}
-            blocked = budgets and self._messages.goes_on_without_thought(request.messages)
+            blocked = budgets and goes_on_without_thought(request.messages, self._history_rules)
             thoughts = thinking_fields(settings, rules, max_tokens, blocked=blocked)
         body |= thoughts
         thinks = thoughts.get("thinking", {}).get("type") in {"enabled", "adaptive"}
@@ -87,7 +124,8 @@ class AnthropicEncoder:
         if stop := [text for text in settings.stop or () if text.strip()]:
             body["stop_sequences"] = stop
         if settings.response_schema is not None and rules.schemas:
-            wanted = {"format": {"type": "json_schema", "schema": settings.response_schema}}
+            schema = self._schemas.answer(settings.response_schema).schema
+            wanted = {"format": {"type": "json_schema", "schema": schema}}
             body["output_config"] = {**body.get("output_config", {}), **wanted}
         return body
 
@@ -103,18 +141,18 @@ class AnthropicEncoder:
     def _encoded_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
         known, encoded = self._tools
         if tools != known:
-            encoded = dumps([self._tool(tool) for tool in tools])
+            schemas = self._schemas.tools(tools)
+            encoded = dumps([self._tool(tool, told) for tool, told in zip(tools, schemas, strict=True)])
             self._tools = (tools, encoded)
         return encoded
 
-    def _tool(self, tool: ToolSpec) -> dict[str, Any]:
+    def _tool(self, tool: ToolSpec, told: Translated) -> dict[str, Any]:
         wire: dict[str, Any] = {"name": tool.name}
         if tool.description:
             wire["description"] = tool.description
-        parameters = tool.parameters or _NO_PARAMETERS
-        wire["input_schema"] = parameters if "type" in parameters else {"type": "object", **parameters}
+        wire["input_schema"] = told.schema
         if self._rules.schemas and tool.strict is not None:
-            wire["strict"] = tool.strict
+            wire["strict"] = told.strict
         if self._eager and not tool.strict:
             wire["eager_input_streaming"] = True
         return wire
@@ -145,14 +183,3 @@ def _opened(pieces: list[bytes], mark: bytes) -> tuple[bytes | memoryview, ...]:
     first = next((piece for piece in pieces if piece), b"")
     opening = (_OPENING, b",") if first.startswith(ASSISTANT) else ()
     return (*opening, *marked_messages(pieces, mark))
-
-
-def _merged(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """`extra` over `body`; where both have an object, its fields are merged."""
-    over: dict[str, Any] = {}
-    for name, value in extra.items():
-        under = body.get(name)
-        over[name] = (
-            {**cast("dict[str, Any]", under), **value} if isinstance(under, dict) and isinstance(value, dict) else value
-        )
-    return {**body, **over}

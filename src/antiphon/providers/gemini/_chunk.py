@@ -9,7 +9,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from antiphon.providers.gemini._json import clean, dumps, whole_characters
+from antiphon.providers.json_text import clean
+from antiphon.providers.lenient import arguments_in, object_in, objects_in, text_in
 
 __all__ = ["Call", "Candidate", "Chunk", "Content", "Part", "lenient"]
 
@@ -65,60 +66,46 @@ def lenient(chunk: dict[str, Any]) -> Chunk:
     """The chunk that this object was meant to be: fields of the wrong type are put right or left out."""
     known = cast("dict[str, Any]", clean(chunk))
     return Chunk(
-        candidates=[_candidate(item) for item in _objects(known.get("candidates"))],
-        usage_metadata=_object(known.get("usageMetadata")),
-        prompt_feedback=_object(known.get("promptFeedback")),
-        model_version=_text(known.get("modelVersion")),
-        response_id=_text(known.get("responseId")),
+        candidates=[_candidate(item) for item in objects_in(known.get("candidates"))],
+        usage_metadata=object_in(known.get("usageMetadata")),
+        prompt_feedback=object_in(known.get("promptFeedback")),
+        model_version=text_in(known.get("modelVersion")),
+        response_id=text_in(known.get("responseId")),
         error=known.get("error"),
     )
 
 
 def _candidate(candidate: dict[str, Any]) -> Candidate:
-    content = _object(candidate.get("content"))
+    content = object_in(candidate.get("content"))
     index = candidate.get("index")
     return Candidate(
-        content=Content(parts=[_part(item) for item in _objects(content.get("parts"))]) if content else None,
-        finish_reason=_text(candidate.get("finishReason")),
-        finish_message=_text(candidate.get("finishMessage")),
+        content=Content(parts=[_part(item) for item in objects_in(content.get("parts"))]) if content else None,
+        finish_reason=text_in(candidate.get("finishReason")),
+        finish_message=text_in(candidate.get("finishMessage")),
         index=index if isinstance(index, int) else None,
     )
 
 
 def _part(part: dict[str, Any]) -> Part:
-    call = _object(part.get("functionCall"))
+    call = object_in(part.get("functionCall"))
     return Part(
-        text=_text(part.get("text")),
+        text=text_in(part.get("text")),
         thought=part.get("thought") is True,
-        thought_signature=_text(part.get("thoughtSignature")),
+        thought_signature=text_in(part.get("thoughtSignature")),
         function_call=_call(call) if call is not None else None,
-        executable_code=_object(part.get("executableCode")),
-        code_execution_result=_object(part.get("codeExecutionResult")),
-        tool_call=_object(part.get("toolCall")),
-        tool_response=_object(part.get("toolResponse")),
-        inline_data=_object(part.get("inlineData")),
-        file_data=_object(part.get("fileData")),
+        executable_code=object_in(part.get("executableCode")),
+        code_execution_result=object_in(part.get("codeExecutionResult")),
+        tool_call=object_in(part.get("toolCall")),
+        tool_response=object_in(part.get("toolResponse")),
+        inline_data=object_in(part.get("inlineData")),
+        file_data=object_in(part.get("fileData")),
     )
 
 
 def _call(call: dict[str, Any]) -> Call:
     """A call whose arguments are text has them as they are: it may be JSON, and the one who runs it finds out."""
-    args = call.get("args")
     return Call(
-        name=_text(call.get("name")),
-        args=msgspec.Raw(args.encode() if isinstance(args, str) else dumps(args) if args is not None else b""),
-        id=_text(call.get("id")),
+        name=text_in(call.get("name")),
+        args=msgspec.Raw((arguments_in(call.get("args")) or "").encode()),
+        id=text_in(call.get("id")),
     )
-
-
-def _text(value: Any) -> str | None:
-    return whole_characters(value) if isinstance(value, str) else None
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]

@@ -10,33 +10,42 @@ from typing import Any
 
 import msgspec
 
-from antiphon.providers.gemini._json import dumps
+from antiphon.providers.call_ids import NameRule
 from antiphon.providers.gemini._marks import SKIPPED, mark_in, opaque_part_in
 from antiphon.providers.gemini._media import inline_part, media_part
+from antiphon.providers.history import ForeignThinking, HistoryRules, Visible
+from antiphon.providers.json_text import dumps
 from antiphon.types.content import File, Image, Part, Text, Thinking, ToolCall
-from antiphon.types.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
+from antiphon.types.messages import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from antiphon.types.request import ModelInfo
 
-__all__ = ["ContentEncoder"]
+__all__ = ["ContentWriter", "history_rules"]
 
 # What a function's response may hold beside JSON (docs/function-calling, "Multimodal function responses").
 _IN_RESPONSES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 
 
-class ContentEncoder:
-    """Encodes messages for one model.
+def history_rules(info: ModelInfo, foreign: ForeignThinking) -> HistoryRules:
+    """What the API takes of a transcript (ai.google.dev/api/caching, "FunctionDeclaration", "name")."""
+    return HistoryRules(
+        origin=info.origin, foreign=foreign, names=NameRule(more=".:", longest=128), modalities=info.modalities
+    )
+
+
+class ContentWriter:
+    """Writes messages.
 
     `signs`: calls must be signed, be it by the word that says why they are not. `media_results`: a function's response
     may hold pictures; else they follow in a content of their own.
     """
 
-    __slots__ = ("media_results", "origin", "signs")
+    __slots__ = ("media_results", "signs")
 
-    def __init__(self, origin: str, *, signs: bool, media_results: bool) -> None:
-        self.origin = origin
+    def __init__(self, *, signs: bool, media_results: bool) -> None:
         self.signs = signs
         self.media_results = media_results
 
-    def encode(self, messages: Sequence[Message]) -> bytes:
+    def write(self, messages: Sequence[Visible]) -> bytes:
         """The contents with commas between them."""
         contents: list[dict[str, Any]] = []
         calls: dict[str, ToolCall] = {}
@@ -51,21 +60,21 @@ class ContentEncoder:
             if isinstance(message, AssistantMessage):
                 calls = {call.id: call for call in message.calls}
                 _add(contents, "model", self._reply(message))
-            elif isinstance(message, UserMessage | SystemMessage):  # there is no role for instructions in between
+            else:  # there is no role for instructions in between
                 _add(contents, "user", _said(message.parts))
         _add_responses(contents, responses, shown)
         return b",".join([dumps(content) for content in contents])
 
     def _reply(self, message: AssistantMessage) -> list[dict[str, Any]]:
-        """A reply's parts. Thoughts go back only as far as they are signed, and nothing signed to another model."""
+        """A reply's parts."""
         parts: list[dict[str, Any]] = []
         called = False
         for part in message.parts:
             match part:
                 case Text():
-                    parts += self._text(part.text, part.signature)
-                case Thinking() if part.origin == self.origin:
-                    parts += self._thought(part)
+                    parts += _text(part)
+                case Thinking():
+                    parts += _thought(part)
                 case ToolCall():
                     parts.append(self._call(part, first=not called))
                     called = True
@@ -73,38 +82,16 @@ class ContentEncoder:
                     pass
         return parts
 
-    def _text(self, text: str, signature: str | None) -> list[dict[str, Any]]:
-        mark = mark_in(signature, self.origin)
-        if mark is None:
-            return [{"text": text}] if text else []
-        start = max(len(text) - mark.length, 0)
-        ahead: list[dict[str, Any]] = [{"text": text[:start]}] if start else []
-        return [*ahead, {"text": text[start:], "thoughtSignature": mark.signature}]
-
-    def _thought(self, part: Thinking) -> list[dict[str, Any]]:
-        opaque = opaque_part_in(part.signature, self.origin)
-        if opaque is not None:
-            return [opaque]
-        mark = mark_in(part.signature, self.origin)
-        if mark is None:
-            return []
-        text = part.text[max(len(part.text) - mark.length, 0) :]
-        return [{"text": text, "thought": True, "thoughtSignature": mark.signature}]
-
     def _call(self, call: ToolCall, *, first: bool) -> dict[str, Any]:
         """A call. Only the first of several is signed (docs/thought-signatures, "Signatures in function call parts")."""
-        own = self._own(call)
-        part: dict[str, Any] = {"functionCall": _with_id(call, own, {"name": call.name, "args": _sendable(call)})}
+        own = call.opaque or {}
+        fields = {"name": call.name, "args": msgspec.Raw(call.arguments.encode())}
+        part: dict[str, Any] = {"functionCall": _with_id(call, fields)}
         if signature := own.get("thoughtSignature"):
             part["thoughtSignature"] = signature
         elif first and self.signs:
             part["thoughtSignature"] = SKIPPED
         return part
-
-    def _own(self, call: ToolCall) -> dict[str, Any]:
-        """What this model attached to the call; empty for a call of another."""
-        opaque = call.opaque or {}
-        return opaque if opaque.get("origin") == self.origin else {}
 
     def _response(
         self, message: ToolResultMessage, call: ToolCall | None, shown: list[dict[str, Any]]
@@ -114,7 +101,7 @@ class ContentEncoder:
         response: dict[str, Any] = {"name": call.name if call else message.tool_name}
         response["response"] = {"error" if message.is_error else "output": text}
         if call:
-            response = _with_id(call, self._own(call), response)
+            response = _with_id(call, response)
         held: list[dict[str, Any]] = []
         apart: list[dict[str, Any]] = []
         for part in message.parts:
@@ -132,6 +119,27 @@ class ContentEncoder:
         return {"functionResponse": response}
 
 
+def _text(part: Text) -> list[dict[str, Any]]:
+    mark = mark_in(part.signature)
+    if mark is None:
+        return [{"text": part.text}] if part.text else []
+    start = max(len(part.text) - mark.length, 0)
+    ahead: list[dict[str, Any]] = [{"text": part.text[:start]}] if start else []
+    return [*ahead, {"text": part.text[start:], "thoughtSignature": mark.signature}]
+
+
+def _thought(part: Thinking) -> list[dict[str, Any]]:
+    """A thought goes back only as far as it is signed."""
+    opaque = opaque_part_in(part.signature)
+    if opaque is not None:
+        return [opaque]
+    mark = mark_in(part.signature)
+    if mark is None:
+        return []
+    text = part.text[max(len(part.text) - mark.length, 0) :]
+    return [{"text": text, "thought": True, "thoughtSignature": mark.signature}]
+
+
 def _said(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for part in parts:
@@ -142,9 +150,9 @@ def _said(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
     return said
 
 
-def _with_id(call: ToolCall, own: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+def _with_id(call: ToolCall, fields: dict[str, Any]) -> dict[str, Any]:
     """Ids go back where the server gave one; without them, calls and responses are matched by their order."""
-    return {"id": call.id, **fields} if own.get("id") else fields
+    return {"id": call.id, **fields} if (call.opaque or {}).get("id") else fields
 
 
 def _add_responses(
@@ -158,12 +166,3 @@ def _add(contents: list[dict[str, Any]], role: str, parts: list[dict[str, Any]])
     """A content without parts is refused."""
     if parts:
         contents.append({"role": role, "parts": parts})
-
-
-def _sendable(call: ToolCall) -> Any:
-    """The arguments as the model wrote them; an empty object for what is not a JSON object."""
-    try:
-        call.parse()
-    except (ValueError, RecursionError):
-        return {}
-    return msgspec.Raw(call.arguments.encode()) if call.arguments.strip() else {}

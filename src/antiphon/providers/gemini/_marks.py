@@ -4,12 +4,14 @@ ai.google.dev/gemini-api/docs/thought-signatures: a signature goes back in the p
 merged with another. A text that grew out of many parts therefore remembers how much of its end the signed one was.
 """
 
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-__all__ = ["OPAQUE_KINDS", "SKIPPED", "Mark", "mark_in", "mark_of", "opaque_part_in", "opaque_part_of"]
+from antiphon.providers.lenient import count_in, object_in, text_in
+from antiphon.providers.marks import fields_of, mark_of
+
+__all__ = ["OPAQUE_KINDS", "SKIPPED", "Mark", "mark_in", "opaque_part_in", "opaque_part_of", "signature_mark"]
 
 SKIPPED = "skip_thought_signature_validator"
 """What stands in for the signature of a call that another model made, or nobody (the page's questions and answers)."""
@@ -18,47 +20,30 @@ OPAQUE_KINDS = ("toolCall", "toolResponse", "executableCode", "codeExecutionResu
 """Parts of tools that the server runs itself (docs/code-execution, docs/tool-combination): they go back as they came."""
 
 
-class Mark(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A signature, the model that gave it, and how many characters the signed part had."""
+class Mark(Struct, frozen=True, kw_only=True):
+    """A signature, and how many characters the signed part had."""
 
-    origin: str | None = None
-    signature: str = ""
+    signature: str
     length: int = 0
 
 
-_read_mark = msgspec.json.Decoder(Mark).decode
-
-
-def mark_of(signature: str, length: int, origin: str | None) -> str:
+def signature_mark(signature: str, length: int, origin: str | None) -> str | None:
     """The mark as JSON text."""
-    return msgspec.json.encode(Mark(origin=origin, signature=signature, length=length)).decode()
+    return mark_of(origin, {"signature": signature, "length": length})
 
 
-def mark_in(text: str | None, origin: str) -> Mark | None:
-    """The mark that a part carries, if it came from `origin`."""
-    try:
-        mark = _read_mark(text or "")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    return mark if mark.origin == origin and mark.signature else None
+def mark_in(text: str | None) -> Mark | None:
+    """The mark that a part carries; `None` for one of another kind."""
+    fields = fields_of(text)
+    signature = text_in(fields.get("signature"))
+    return Mark(signature=signature, length=count_in(fields.get("length")) or 0) if signature else None
 
 
 def opaque_part_of(part: dict[str, Any], origin: str | None) -> str | None:
     """A part that only its origin understands, as JSON text; `None` for what is nested too deep for it."""
-    try:
-        return msgspec.json.encode({"origin": origin, "part": part}).decode()
-    except (ValueError, OverflowError, RecursionError):
-        return None
+    return mark_of(origin, {"part": part})
 
 
-def opaque_part_in(text: str | None, origin: str) -> dict[str, Any] | None:
-    """The part that a text holds, if it came from `origin`."""
-    try:
-        value = msgspec.json.decode(text or "")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    kept = cast("dict[str, Any]", value)
-    part = kept.get("part")
-    return cast("dict[str, Any]", part) if kept.get("origin") == origin and isinstance(part, dict) else None
+def opaque_part_in(text: str | None) -> dict[str, Any] | None:
+    """The part that a text holds."""
+    return object_in(fields_of(text).get("part"))

@@ -6,11 +6,11 @@ server's own tools read is not among the prompt's.
 
 from typing import Any
 
+from antiphon.providers.lenient import count_in
 from antiphon.types.usage import Usage
 
 __all__ = ["usage_of"]
 
-_TOO_MANY = 2**63
 _TAKEN = frozenset(
     {
         "promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount",
@@ -21,20 +21,12 @@ _TAKEN = frozenset(
 
 def usage_of(reported: dict[str, Any]) -> Usage:
     """The report as a `Usage`; what has no field there is in `extra`."""
-    thoughts = _count(reported, "thoughtsTokenCount")
+    thoughts = count_in(reported.get("thoughtsTokenCount"))
     return Usage(
-        input=(_count(reported, "promptTokenCount") or 0) + (_count(reported, "toolUsePromptTokenCount") or 0),
-        output=(_count(reported, "candidatesTokenCount") or 0) + (thoughts or 0),
-        total=_count(reported, "totalTokenCount"),
-        cache_read=_count(reported, "cachedContentTokenCount"),
+        input=(count_in(reported.get("promptTokenCount")) or 0) + (count_in(reported.get("toolUsePromptTokenCount")) or 0),
+        output=(count_in(reported.get("candidatesTokenCount")) or 0) + (thoughts or 0),
+        total=count_in(reported.get("totalTokenCount")),
+        cache_read=count_in(reported.get("cachedContentTokenCount")),
         reasoning=thoughts,
         extra={name: value for name, value in reported.items() if name not in _TAKEN and value is not None} or None,
     )
-
-
-def _count(report: dict[str, Any], name: str) -> int | None:
-    """A number that can be a count: finite, not negative, and of a size that can be added to others."""
-    value = report.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 0 <= value < _TOO_MANY else None

@@ -6,19 +6,19 @@ that the server reports, data that is not JSON (a piece of the text or a call is
 `finishReason`.
 """
 
-import json
 from typing import Any, cast
 
 import msgspec
 
 from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Recovery, Rejected, Unauthorized, UsageError
 from antiphon.providers.gemini._chunk import Candidate, Chunk, Part, lenient
-from antiphon.providers.gemini._json import dumps
-from antiphon.providers.gemini._marks import OPAQUE_KINDS, mark_of, opaque_part_of
+from antiphon.providers.gemini._marks import OPAQUE_KINDS, opaque_part_of, signature_mark
 from antiphon.providers.gemini._usage import usage_of
+from antiphon.providers.json_text import dumps
+from antiphon.providers.lenient import object_in
+from antiphon.providers.peer import DONE, Peer
 from antiphon.types.messages import StopReason
-from antiphon.types.request import Delta, FinishChunk, TextChunk, ThinkingChunk, UsageChunk, WarningChunk, WholeCall
-from antiphon.wire.status import error_for_event
+from antiphon.types.request import Delta, FinishChunk, TextChunk, ThinkingChunk, UsageChunk, WholeCall
 
 __all__ = ["GeminiDecoder"]
 
@@ -60,16 +60,14 @@ class GeminiDecoder:
     """
 
     __slots__ = (
-        "_blocked", "_called", "_counts", "_head", "_message", "_origin", "_provider", "_reason", "_request_id",
-        "_thinking", "_warned",
+        "_blocked", "_called", "_counts", "_head", "_message", "_origin", "_peer", "_reason", "_thinking",
     )  # fmt: skip
 
     done = False
 
     def __init__(self, provider: str = "gemini", *, origin: str | None = None, request_id: str | None = None) -> None:
-        self._provider = provider
+        self._peer = Peer(provider, request_id)
         self._origin = origin
-        self._request_id = request_id
         self._head: tuple[str | None, str | None] = (None, None)  # the reply's id, and the model that was served
         self._counts: dict[str, Any] = {}
         self._reason: str | None = None
@@ -77,7 +75,6 @@ class GeminiDecoder:
         self._blocked: str | None = None  # why the prompt was refused
         self._called = False
         self._thinking = False  # the last part was a thought that a signature can close
-        self._warned: set[str] = set()
 
     @property
     def terminal(self) -> bool:
@@ -90,25 +87,24 @@ class GeminiDecoder:
         try:
             self._feed(payload, event, out)
         except (RecursionError, UsageError) as error:
-            raise self._error(Garbled, f"{self._provider!r} sent JSON that is nested too deep; ask again") from error
+            raise self._peer.too_deep() from error
         return out
 
     def finish(self) -> list[Delta]:
         """The stream has ended: the last deltas. Raises `Dropped` if the reply is not whole."""
-        reason, who = self._reason, repr(self._provider)
+        reason, peer = self._reason, self._peer
         if self._blocked is not None:
-            text = f"{who} blocked the prompt ({self._blocked}); say it differently, or take another model"
-            raise self._error(Filtered, text, code=self._blocked)
+            text = f"blocked the prompt ({self._blocked}); say it differently, or take another model"
+            raise peer.error(Filtered, text, code=self._blocked)
         if reason is None:
-            raise self._error(Dropped, f"the reply of {who} ended without a finish reason; ask again")
+            raise peer.error(Dropped, "ended its reply without a finish reason; ask again")
         if reason in _BROKEN:
             kind, recovery = _BROKEN[reason]
             said = f": {self._message[:500]!r}" if self._message else ""
-            text = f"{who} gave up its reply ({reason}){said}; ask again"
-            raise self._error(kind, text, code=reason, recovery=recovery)
+            raise peer.error(kind, f"gave up its reply ({reason}){said}; ask again", code=reason, recovery=recovery)
         out: list[Delta] = []
         if reason not in _REASONS:
-            self._warn("finish_reason", f"{who} ended its reply for an unusual reason: {reason!r}", out)
+            peer.warn("finish_reason", f"{peer.name!r} ended its reply for an unusual reason: {reason!r}", out)
         label = _REASONS.get(reason, "stop")
         if self._called and label == "stop":
             label = "tool_calls"
@@ -119,10 +115,10 @@ class GeminiDecoder:
         try:
             chunk = _read_chunk(payload)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._take_odd(self._read_odd(payload, event), out)
+            self._take_odd(self._peer.read(payload, event), out)
             return
         if chunk.error or event == "error":
-            raise self._fault(payload)
+            raise self._peer.reported(payload)
         self._take(chunk, out)
 
     def _take(self, chunk: Chunk, out: list[Delta]) -> None:
@@ -154,7 +150,7 @@ class GeminiDecoder:
                 opaque["thoughtSignature"] = part.thought_signature
             self._take_opaque(opaque, out)
         elif part.inline_data is not None or part.file_data is not None:
-            self._warn(
+            self._peer.warn(
                 "media_left_out", "a picture or file in the reply was left aside: replies are text and calls", out
             )
         elif part.text or part.thought_signature:
@@ -169,7 +165,7 @@ class GeminiDecoder:
 
     def _take_text(self, part: Part, text: str, out: list[Delta]) -> None:
         """Text or thought. A signature closes the part that it came in, and tells how long that was."""
-        mark = mark_of(part.thought_signature, len(text), self._origin) if part.thought_signature else None
+        mark = signature_mark(part.thought_signature, len(text), self._origin) if part.thought_signature else None
         if not part.thought:
             out.append(TextChunk(text, mark))
             self._thinking = False
@@ -191,45 +187,17 @@ class GeminiDecoder:
         self._called = True
         self._thinking = False
 
-    def _read_odd(self, payload: bytes, event: str) -> object:
-        """JSON that only a patient reader takes."""
-        text = payload.decode(errors="replace").strip()
-        if not text or text == "[DONE]":  # said by imitations
-            return None
-        try:
-            return json.loads(text, strict=False)
-        except (ValueError, RecursionError) as error:
-            if event == "error":
-                raise self._fault(payload) from None
-            shown = text if len(text) <= 80 else text[:80] + "…"
-            raise self._error(Garbled, f"{self._provider!r} sent what is not JSON: {shown!r}; ask again") from error
-
     def _take_odd(self, value: object, out: list[Delta]) -> None:
         if isinstance(value, list):  # a stream that is not asked for as events comes as a list of chunks
             for item in cast("list[object]", value):
                 self._take_odd(item, out)
-        elif isinstance(value, dict):
-            chunk = lenient(cast("dict[str, Any]", value))
+        elif (known := object_in(value)) is not None:
+            chunk = lenient(known)
             if chunk.error:
-                raise self._fault(dumps({"error": chunk.error}))
+                raise self._peer.reported(dumps({"error": chunk.error}))
             self._take(chunk, out)
-        elif value is not None and value != "":
-            self._warn("odd_chunk", f"a chunk that is no object was left aside: {value!r:.80}", out)
-
-    def _warn(self, code: str, text: str, out: list[Delta]) -> None:
-        """Once for each code: an odd server is odd in every chunk."""
-        if code not in self._warned:
-            self._warned.add(code)
-            out.append(WarningChunk(code, text))
-
-    def _fault(self, body: bytes) -> ModelError:
-        """The error that the server reports."""
-        return error_for_event(body, self._provider, self._request_id)
-
-    def _error(
-        self, kind: type[ModelError], text: str, *, code: str | None = None, recovery: Recovery | None = None
-    ) -> ModelError:
-        return kind(text, code=code, recovery=recovery, provider=self._provider, request_id=self._request_id)
+        elif value is not None and value is not DONE and value != "":
+            self._peer.warn("odd_chunk", f"a chunk that is no object was left aside: {value!r:.80}", out)
 
 
 def _opaque_fields(part: Part) -> list[tuple[str, Any]]:

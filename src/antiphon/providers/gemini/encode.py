@@ -8,11 +8,16 @@ from typing import Any
 
 import msgspec
 
-from antiphon.providers.gemini._contents import ContentEncoder
-from antiphon.providers.gemini._json import dumps, merged
+from antiphon.providers.dialect import DIALECTS
+from antiphon.providers.dialects import Schemas, Translated
+from antiphon.providers.gemini._contents import ContentWriter, history_rules
 from antiphon.providers.gemini._thinking import family_of, thinking_config
-from antiphon.providers.prefix import encoded_prefix
-from antiphon.types.request import ModelInfo, ModelRequest, ModelSettings, ToolSpec
+from antiphon.providers.history import ForeignThinking, HistoryEncoder
+from antiphon.providers.json_text import dumps
+from antiphon.providers.payload import merged
+from antiphon.providers.prefix_watch import PrefixWatch
+from antiphon.providers.remarks import Remarks
+from antiphon.types.request import ModelInfo, ModelRequest, ModelSettings, ToolSpec, WarningChunk
 
 __all__ = ["GeminiEncoder", "encode", "left_out"]
 
@@ -33,18 +38,24 @@ def left_out(settings: ModelSettings) -> list[str]:
 class GeminiEncoder:
     """Encodes the requests to one model; what repeats from one to the next (tools, messages) is encoded once.
 
-    `info` tells what is known of the model; its origin is where signatures go back to.
+    `info` tells what is known of the model; its origin is where signatures go back to. `foreign_thinking` says what
+    becomes of other models' thoughts.
     """
 
-    __slots__ = ("_contents", "_family", "_info", "_key", "_tools", "model")
+    __slots__ = ("_family", "_histories", "_info", "_remarks", "_schemas", "_tools", "model", "watch")
 
-    def __init__(self, model: str, info: ModelInfo | None = None) -> None:
+    def __init__(
+        self, model: str, info: ModelInfo | None = None, *, foreign_thinking: ForeignThinking = "omit"
+    ) -> None:
         self.model = model
-        self._info = info or ModelInfo(provider="gemini", id=model)
+        self.watch = PrefixWatch()
+        self._info = info = info or ModelInfo(provider="gemini", id=model)
         self._family = family_of(model)
-        origin, newer = self._info.origin, self._family.has_levels
-        self._contents = ContentEncoder(origin, signs=newer, media_results=newer)
-        self._key = ("gemini", origin, newer)
+        newer = self._family.has_levels
+        writer = ContentWriter(signs=newer, media_results=newer)
+        self._histories = HistoryEncoder("gemini", history_rules(info, foreign_thinking), writer.write, (newer,))
+        self._schemas = Schemas(DIALECTS["gemini"])
+        self._remarks = Remarks(self._schemas)
         self._tools: tuple[tuple[ToolSpec, ...], msgspec.Raw] = ((), msgspec.Raw(b"[]"))
 
     def encode(self, request: ModelRequest) -> bytes:
@@ -53,9 +64,13 @@ class GeminiEncoder:
         extra = request.settings.extra_body
         if extra and "contents" in extra:
             return dumps(body)
-        pieces = encoded_prefix(request.messages, self._key, self._contents.encode)
+        pieces = self._histories.pieces(request, self.watch)
         opening = dumps(body)[:-1] + b"," if body else b"{"
         return b"".join((opening, b'"contents":[', *pieces, b"]}"))
+
+    def remarks(self, request: ModelRequest) -> list[WarningChunk]:
+        """What the body cannot say of the request, schemas once."""
+        return self._remarks.on(request, answers=True, left_out=left_out(request.settings), api="the Gemini API")
 
     def _fields(self, request: ModelRequest) -> dict[str, Any]:
         """Everything but the contents. The model stands in the address."""
@@ -72,14 +87,15 @@ class GeminiEncoder:
         return merged(body, settings.extra_body, ("tools",)) if settings.extra_body else body
 
     def _generation(self, settings: ModelSettings) -> dict[str, Any]:
+        schema = settings.response_schema
         given = (
             ("temperature", settings.temperature),
             ("topP", settings.top_p),
             ("maxOutputTokens", settings.max_output_tokens),
             ("stopSequences", settings.stop),
             ("seed", settings.seed),
-            ("responseJsonSchema", settings.response_schema),
-            ("responseMimeType", "application/json" if settings.response_schema is not None else None),
+            ("responseJsonSchema", None if schema is None else self._schemas.answer(schema).schema),
+            ("responseMimeType", None if schema is None else "application/json"),
             ("thinkingConfig", thinking_config(self._family, settings, self._info) or None),
         )
         return {name: value for name, value in given if value is not None}
@@ -87,19 +103,22 @@ class GeminiEncoder:
     def _declarations(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
         known, encoded = self._tools
         if tools != known:
-            encoded = msgspec.Raw(dumps([_declaration(tool) for tool in tools]))
+            schemas = self._schemas.tools(tools)
+            encoded = msgspec.Raw(
+                dumps([_declaration(tool, told) for tool, told in zip(tools, schemas, strict=True)])
+            )
             self._tools = (tools, encoded)
         return encoded
 
 
-def _declaration(tool: ToolSpec) -> dict[str, Any]:
+def _declaration(tool: ToolSpec, told: Translated) -> dict[str, Any]:
     """ai.google.dev/api/caching, "FunctionDeclaration": a function without parameters has no schema at all."""
     declaration: dict[str, Any] = {"name": tool.name}
     if tool.description:
         declaration["description"] = tool.description
     schema = tool.parameters
     takes_none = schema.keys() <= _SAYS_NOTHING and not (schema.get("properties") or schema.get("additionalProperties"))
-    return declaration if takes_none else {**declaration, "parametersJsonSchema": schema}
+    return declaration if takes_none else {**declaration, "parametersJsonSchema": told.schema}
 
 
 def _calling(choice: str) -> dict[str, Any]:

@@ -259,9 +259,12 @@ class Arguments:
         return self._free
 
     def _sides(self) -> tuple[set[int], set[int]]:
-        """The free words before and after the last `to`; of those before it, those after `from`."""
+        """The free words before and after the last `to`, or `in`; of those before it, those after `from`."""
         lows = [word.lower for word in self._words]
-        pivot = max([i for i, low in enumerate(lows) if low in {"to", "into"}], default=len(lows))
+        pivots = [i for i, low in enumerate(lows) if low in {"to", "into"}] or [
+            i for i, low in enumerate(lows) if low == "in"
+        ]
+        pivot = max(pivots, default=len(lows))
         first = lows.index("from", 0, pivot) if "from" in lows[:pivot] else -1
         return {i for i in self._free if first < i < pivot}, {i for i in self._free if i > pivot}
 

@@ -1,7 +1,7 @@
 """Which tool, or none: what the model thinks, less what it thinks of nothing, and the words that speak for a tool.
 
-Measured on prompts that are not in the benchmark (62 requests to 25 tools, 25 times small talk): the model alone finds 52
-of 62 tools, the words alone 43, both together 59; small talk is told from requests with an AUC of 0.98.
+Measured on 130 requests to 44 tools and 43 lines of small talk: the model alone finds 112 of the tools, the words alone
+91, both together 125; 37 of the lines are told from requests. On requests that nothing was tuned by, expect 8 of 10.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ __all__ = ["MOST_TOOLS", "Chooser", "nearest", "words_for"]
 
 MOST_TOOLS: Final = 24
 """How many tools are put to the model at once; of more, those that the question's words speak for."""
-CALIBRATION: Final = 0.9
+CALIBRATION: Final = 0.8
 """How much of the preference without content is taken off."""
-MARGIN: Final = -1.0
-"""How far below small talk the best tool may lie to be called all the same."""
+MARGIN: Final = -0.2
+"""How far above small talk (below, if negative) the best tool has to lie to be called."""
 TALK_NAMES: Final = ("chat", "small_talk", "no_function")
 KEPT: Final = 16
 

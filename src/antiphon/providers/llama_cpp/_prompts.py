@@ -140,12 +140,12 @@ Assistant: Good day! What can I do for you?
 
 
 def choice_prefix(shapes: Sequence[Shape], talk: str) -> str:
-    """What stands before every question for these tools: each tool's sentence as a request, then small talk.
+    """What stands before every question for these tools: each tool's sentence as a request, between small talk.
 
     `talk` is the name of the pseudo tool that answers without a tool.
     """
-    pairs = [(shape.sentence, shape.name) for shape in shapes]
-    pairs += [(line, talk) for line in _SMALL_TALK]
+    lines = [(line, talk) for line in _SMALL_TALK]
+    pairs = [*lines[:2], *[(shape.sentence, shape.name) for shape in shapes], *lines[2:]]
     return "".join([f"User: {request}\nCall: {name}()\n\n" for request, name in pairs])
 
 

@@ -34,12 +34,29 @@ DETERMINERS: Final = word_set("a an the")
 STOP: Final = DETERMINERS | word_set("""about all and any are as at be by can could did do does every for from get give has have had here how i in into is
     it just like many me much my need not now of on one only or our please show some tell that there these they this
     those to today us want was we were what when where which who whom why will with would you your currently there's
-    what's who's where's it's i'm s t m re ve ll d let lets""")
+    what's who's where's it's i'm current s t m re ve ll d let lets""")
 """Words that say nothing about what is asked for."""
 
 FOLDERS: Final = word_set("folder folders directory directories dir dirs")
 """Different words for the same thing: their stem is one."""
-_SUFFIXES: Final = ("ations", "ation", "ings", "ing", "ies", "ers", "er", "es", "ed", "s", "e", "y")
+_SUFFIXES: Final = (
+    "ations",
+    "ation",
+    "ating",
+    "ates",
+    "ated",
+    "ate",
+    "ings",
+    "ing",
+    "ies",
+    "ers",
+    "er",
+    "es",
+    "ed",
+    "s",
+    "e",
+    "y",
+)
 _NUMERALS: Final = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS: Final = {word: value for value, word in enumerate(_NUMERALS.split())}
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")

@@ -232,6 +232,7 @@ def _load(options: EngineOptions) -> _Server:
     llama: Any = xllamacpp
     params = llama.CommonParams()
     params.model.path = options.path
+    params.model_alias = {Path(options.path).stem}  # else replies tell the path
     params.n_ctx = options.context * options.slots
     params.n_parallel = options.slots
     params.kv_unified = False

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from anyio import to_thread
 
@@ -12,7 +12,6 @@ from antiphon.providers.llama_cpp._asker import Slot
 from antiphon.providers.llama_cpp.engine import Engine, EngineOptions, require_engine
 from antiphon.providers.llama_cpp.small import Called, Said, SmallModel, Turn
 from antiphon.providers.llama_cpp.weights import Progress, assemble, require_weights
-from antiphon.providers.openai_chat.shapes import ChatRequest
 from antiphon.providers.raw_stream import RawStreamModel
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
@@ -27,7 +26,7 @@ from antiphon.types.request import (
     WholeCall,
 )
 
-__all__ = ["LlamaCppModel", "Way", "local_model"]
+__all__ = ["BUILT_IN", "LlamaCppModel", "Way", "local_model"]
 
 Way = Literal["auto", "chat", "small"]
 """How a file is asked: by its chat template, or by the short prompts of the small model; `auto` takes the template if it
@@ -35,6 +34,7 @@ knows tools."""
 
 PROVIDER: Final = "local"
 BUILT_IN: Final = "gemma3-270m"
+"""The name of the built-in model."""
 SMALL_CONTEXT: Final = 1536
 """Tokens of each of the small model's short prompts."""
 CONTEXT: Final = 8192
@@ -43,7 +43,7 @@ CONTEXT: Final = 8192
 class LlamaCppModel:
     """A model that answers in this process, through llama.cpp. Models of one file share it.
 
-    Without `path` it is the built-in model: small, without instructions or settings, good for trying things out. Its
+    Without `path` it is the built-in model: small, deaf to instructions and settings, good for trying things out. Its
     weights are put together at the first request (`progress` is told, in a worker thread). `context` is in tokens;
     `threads` more than 1 only helps on cores that nobody else uses. Raises `UsageError` when a package or the file is
     missing.
@@ -67,12 +67,13 @@ class LlamaCppModel:
             raise UsageError(f"there is no file {str(path)!r}; give the path of a GGUF file")
         self._path = None if path is None else str(path)
         self._way: Way = "small" if path is None else way
-        self._context = context or (SMALL_CONTEXT if path is None else CONTEXT)
+        self._context = context or CONTEXT
         self._threads = threads
         self._template = chat_template
         self._progress = progress
         name = BUILT_IN if path is None else Path(path).stem
-        self.info = info or ModelInfo(provider=PROVIDER, id=name, context_window=self._context)
+        window = None if self._way == "small" else self._context  # the small model looks at the last question alone
+        self.info = info or ModelInfo(provider=PROVIDER, id=name, context_window=window)
         self._engine: Engine | None = None
         self._small: SmallModel | None = None
 
@@ -132,10 +133,10 @@ class LlamaCppModel:
         except UsageError as error:
             raise Rejected(str(error), provider=self.info.provider) from error
 
-    def _ask_chat(self, body: ChatRequest, _: CancelSignal) -> AsyncIterable[dict[str, Any]]:
+    def _ask_chat(self, body: Any, _: CancelSignal) -> AsyncIterable[dict[str, Any]]:
         engine = self._engine
         assert engine is not None  # `stream` has opened it
-        return engine.chat({**cast("dict[str, Any]", body), "stream_options": {"include_usage": True}})
+        return engine.chat({**body, "stream_options": {"include_usage": True}})
 
     async def _ask_small(self, request: ModelRequest, engine: Engine) -> AsyncGenerator[Delta, None]:
         if self._small is None:

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from antiphon.providers.json_text import clean
+from antiphon.providers.lenient import arguments_in, index_in, name_in, object_in, objects_in, raw_text_in
 from antiphon.providers.openai_chat._details import said_in
-from antiphon.providers.openai_chat._json import clean, dumps, whole_characters
 
 __all__ = ["Choice", "Chunk", "Delta", "FirstChunk", "Fragment", "Function", "lenient", "whole_message"]
 
@@ -79,14 +80,14 @@ def lenient(chunk: dict[str, Any]) -> FirstChunk:
     Half characters are left in what grows (text, thought, arguments), as the other half may come in the next chunk.
     """
     return FirstChunk(
-        choices=[_choice(item) for item in _objects(chunk.get("choices"))],
-        usage=_object(clean(chunk.get("usage"))),
+        choices=[_choice(item) for item in objects_in(chunk.get("choices"))],
+        usage=object_in(clean(chunk.get("usage"))),
         error=_error(chunk),
-        timings=_object(clean(chunk.get("timings"))),
-        x_groq=_object(clean(chunk.get("x_groq"))),
+        timings=object_in(clean(chunk.get("timings"))),
+        x_groq=object_in(clean(chunk.get("x_groq"))),
         prompt_filter_results=clean(chunk.get("prompt_filter_results")),
-        id=_name(chunk.get("id")),
-        model=_name(chunk.get("model")),
+        id=name_in(chunk.get("id")),
+        model=name_in(chunk.get("model")),
     )
 
 
@@ -112,14 +113,14 @@ def _error(chunk: dict[str, Any]) -> Any:
 
 
 def _choice(choice: dict[str, Any]) -> Choice:
-    delta = _object(choice.get("delta"))
+    delta = object_in(choice.get("delta"))
     if delta is None and isinstance(choice.get("text"), str):
         delta = {"content": choice["text"]}  # the shape of the older completions API
     return Choice(
         delta=_delta(delta) if delta is not None else None,
-        finish_reason=_name(choice.get("finish_reason")),
-        index=_index(choice.get("index")),
-        message=_object(choice.get("message")),
+        finish_reason=name_in(choice.get("finish_reason")),
+        index=index_in(choice.get("index")),
+        message=object_in(choice.get("message")),
         content_filter_results=clean(choice.get("content_filter_results")),
         error=choice.get("error"),
     )
@@ -128,25 +129,25 @@ def _choice(choice: dict[str, Any]) -> Choice:
 def _delta(delta: dict[str, Any]) -> Delta:
     content, thought = _content(delta.get("content"))
     calls: Any = delta.get("tool_calls")
-    legacy = _object(delta.get("function_call"))
-    details = _objects(clean(delta.get("reasoning_details")))
+    legacy = object_in(delta.get("function_call"))
+    details = objects_in(clean(delta.get("reasoning_details")))
     return Delta(
         content=content,
-        tool_calls=[_fragment(item) for item in _objects([calls] if isinstance(calls, dict) else calls)] or None,
-        reasoning_content=thought or _text(delta.get("reasoning_content")),
-        reasoning=_text(delta.get("reasoning")),
-        reasoning_text=_text(delta.get("reasoning_text")),
+        tool_calls=[_fragment(item) for item in objects_in([calls] if isinstance(calls, dict) else calls)] or None,
+        reasoning_content=thought or raw_text_in(delta.get("reasoning_content")),
+        reasoning=raw_text_in(delta.get("reasoning")),
+        reasoning_text=raw_text_in(delta.get("reasoning_text")),
         reasoning_details=details or None,
-        refusal=_text(delta.get("refusal")),
+        refusal=raw_text_in(delta.get("refusal")),
         function_call=_function(legacy) if legacy is not None else None,
-        extra_content=_object(clean(delta.get("extra_content"))),
+        extra_content=object_in(clean(delta.get("extra_content"))),
     )
 
 
 def _content(content: Any) -> tuple[str | None, str | None]:
     """Text and thought. A list of parts is Mistral's way to tell them apart (docs.mistral.ai, "Reasoning")."""
     if not isinstance(content, list):
-        return _text(content), None
+        return raw_text_in(content), None
     texts: list[str] = []
     thoughts: list[str] = []
     for part in cast("list[Any]", content):
@@ -156,7 +157,7 @@ def _content(content: Any) -> tuple[str | None, str | None]:
             piece = cast("dict[str, Any]", part)
             thought = piece.get("thinking")
             if isinstance(thought, list):
-                thought = said_in(_objects(cast("list[Any]", thought)))
+                thought = said_in(objects_in(cast("list[Any]", thought)))
             if isinstance(thought, str):
                 thoughts.append(thought)
             elif isinstance(piece.get("text"), str):
@@ -165,46 +166,14 @@ def _content(content: Any) -> tuple[str | None, str | None]:
 
 
 def _fragment(call: dict[str, Any]) -> Fragment:
-    function = _object(call.get("function"))
+    function = object_in(call.get("function"))
     return Fragment(
-        index=_index(call.get("index")),
-        id=_name(call.get("id")),
+        index=index_in(call.get("index")),
+        id=name_in(call.get("id")),
         function=_function(function if function is not None else call),
         extra_content=clean(call.get("extra_content")),
     )
 
 
 def _function(function: dict[str, Any]) -> Function:
-    arguments = function.get("arguments")
-    if arguments is not None and not isinstance(arguments, str):
-        arguments = dumps(arguments).decode()  # an object where JSON text belongs: encoded once
-    return Function(_name(function.get("name")), arguments)
-
-
-def _index(value: Any) -> int | None:
-    """A place, also as text or as a number with a point; `None` for what is none."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
-        return int(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value == value // 1:
-        return int(value)
-    return None
-
-
-def _name(value: Any) -> str | None:
-    """An id or a name: text, or a number where text belongs."""
-    if isinstance(value, str):
-        return whole_characters(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+    return Function(name_in(function.get("name")), arguments_in(function.get("arguments")))

@@ -5,9 +5,11 @@ Shape: openrouter.ai/docs, "Reasoning tokens", "Preserving reasoning": a list of
 the two they are one JSON text, the signature of a `Thinking` part.
 """
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
+
+from antiphon.providers.lenient import objects_in
 
 __all__ = ["Details", "details_in", "said_in"]
 
@@ -60,5 +62,4 @@ def details_in(signature: str) -> list[dict[str, Any]]:
         whole = msgspec.json.decode(signature)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return []
-    items = cast("list[Any]", whole) if isinstance(whole, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+    return objects_in(whole)

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from antiphon.providers.openai_chat._json import whole_characters
+from antiphon.providers.json_text import cut_half
 from antiphon.types.request import CallChunk, Delta, TextChunk, ThinkingChunk
 
 __all__ = ["Halves"]
@@ -48,11 +48,10 @@ class Halves:
     def _whole(self, channel: object, text: str) -> str:
         if not text:
             return text
-        text = self._held.pop(channel, "") + text
-        if "\ud800" <= text[-1] <= "\udbff":
-            self._held[channel] = text[-1]
-            text = text[:-1]
-        return whole_characters(text)
+        whole, half = cut_half(self._held.pop(channel, "") + text)
+        if half:
+            self._held[channel] = half
+        return whole
 
 
 def _alone(channel: object) -> Delta:

@@ -4,9 +4,9 @@ Fields: platform.openai.com/docs/api-reference/chat/object, "usage"; `prompt_cac
 (Moonshot), `cost` and `cache_write_tokens` (OpenRouter), `total_time` (Groq), `timings` (llama.cpp's server).
 """
 
-import math
 from typing import Any, cast
 
+from antiphon.providers.lenient import count_in, number_in, object_in
 from antiphon.providers.openai_chat._chunk import Chunk
 from antiphon.types.usage import Usage
 
@@ -74,8 +74,8 @@ def usage_of(reported: dict[str, Any], more: dict[str, Any]) -> Usage:
         cache_read=_first(read.get("cached_tokens"), said("prompt_cache_hit_tokens"), said("cached_tokens")),
         cache_write=_first(read.get("cache_write_tokens"), read.get("cache_creation_tokens")),
         reasoning=_first(written.get("reasoning_tokens"), said("reasoning_tokens")),
-        duration=_number(said("total_time")),
-        cost=_number(said("cost")),
+        duration=number_in(said("total_time")),
+        cost=number_in(said("cost")),
         extra=extra or None,
     )
 
@@ -99,21 +99,8 @@ def _says_more(value: Any) -> bool:
 
 def _first(*values: Any) -> int | None:
     """The first of these that is a count."""
-    for value in values:
-        if value is None:
-            continue
-        if type(value) is int and value >= 0:
-            return value
-        if (number := _number(value)) is not None:
-            return int(number)
-    return None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
-        return value
-    return None
+    return next((count for value in values if (count := count_in(value)) is not None), None)
 
 
 def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return object_in(value) or {}

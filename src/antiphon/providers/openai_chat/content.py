@@ -3,22 +3,14 @@
 Shapes: platform.openai.com/docs/api-reference/chat/create, "messages": `text`, `image_url`, `input_audio`, `file`.
 """
 
-import base64
-import binascii
 from typing import Any
 
+from antiphon.providers.media import data_url, is_url, named, unpacked
 from antiphon.providers.openai_chat.profiles import Profile
 from antiphon.types.content import File, Image, Part, Text
 
-__all__ = ["content_of", "data_url", "joined_text", "note", "shown_parts"]
+__all__ = ["content_of", "joined_text", "note", "shown_parts"]
 
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"%PDF", "application/pdf"),
-)
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
@@ -41,17 +33,9 @@ def joined_text(parts: tuple[Part, ...]) -> str:
     return "\n".join([part.text for part in parts if type(part) is Text and part.text])
 
 
-def data_url(source: str, media_type: str | None, otherwise: str) -> str:
-    """A URL or a data URL as it is; base64 text as a data URL, its media type read off the first bytes if not given."""
-    if source.startswith(("http://", "https://", "data:")):
-        return source
-    return f"data:{media_type or _sniffed(source) or otherwise};base64,{source}"
-
-
 def note(part: Part, profile: Profile) -> str:
     """A place holder: the model is told that there is something it does not see, rather than nothing."""
-    name, kind = getattr(part, "name", None), getattr(part, "media_type", None)
-    what = " ".join(filter(None, ("image" if type(part) is Image else "file", name, kind)))
+    what = named(part) if isinstance(part, Image | File) else "part"
     return f"[{what}: not shown, {profile.name} takes none here]"
 
 
@@ -71,20 +55,7 @@ def _shown(part: Part, profile: Profile) -> dict[str, Any] | None:
 
 def _file(file: File) -> dict[str, Any]:
     sound = _SOUNDS.get(file.media_type or "")
-    if sound and not file.source.startswith(("http://", "https://")):
-        data = file.source.partition(",")[2] if file.source.startswith("data:") else file.source
-        return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
+    if sound and not is_url(file.source):
+        return {"type": "input_audio", "input_audio": {"data": unpacked(file.source)[1], "format": sound}}
     url = data_url(file.source, file.media_type, "application/pdf")
     return {"type": "file", "file": {"filename": file.name or "file", "file_data": url}}
-
-
-def _sniffed(source: str) -> str | None:
-    """The media type of base64 text, from the signature that the data begins with."""
-    start = "".join(source[:40].split())  # some encoders break lines
-    try:
-        head = base64.b64decode(start[: len(start) // 4 * 4], validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((media_type for magic, media_type in _MAGIC if head.startswith(magic)), None)

@@ -6,24 +6,24 @@ wrong call: an error that the server reports, data that is not JSON (a piece of 
 without a terminal marker (`finish_reason` or `[DONE]`).
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from antiphon.errors import Dropped, Garbled, ModelError, Overloaded, Recovery
+from antiphon.errors import Dropped, Garbled, ModelError, Overloaded, UsageError
+from antiphon.providers.json_text import dumps
+from antiphon.providers.lenient import object_in
 from antiphon.providers.openai_chat._calls import Calls
 from antiphon.providers.openai_chat._chunk import Choice, Chunk, FirstChunk, Fragment, lenient, whole_message
 from antiphon.providers.openai_chat._chunk import Delta as WireDelta
 from antiphon.providers.openai_chat._details import Details, said_in
 from antiphon.providers.openai_chat._halves import Halves
-from antiphon.providers.openai_chat._json import dumps
 from antiphon.providers.openai_chat._usage import Report
 from antiphon.providers.openai_chat.profiles import PROFILES, Profile
+from antiphon.providers.peer import DONE, Peer
 from antiphon.types.messages import StopReason
-from antiphon.types.request import CallChunk, Delta, FinishChunk, TextChunk, ThinkingChunk, UsageChunk, WarningChunk
-from antiphon.wire.status import error_for_event
+from antiphon.types.request import CallChunk, Delta, FinishChunk, TextChunk, ThinkingChunk, ToolSpec, UsageChunk
 
 __all__ = ["ChatDecoder"]
 
@@ -62,15 +62,20 @@ class ChatDecoder:
     """
 
     __slots__ = (
-        "_calls", "_choice", "_details", "_halves", "_head", "_profile", "_read", "_reason", "_refused", "_report",
-        "_request_id", "_spoke", "_thinking", "_warned", "done",
+        "_calls", "_choice", "_details", "_halves", "_head", "_peer", "_read", "_reason", "_refused", "_report", "_spoke",
+        "_thinking", "done",
     )  # fmt: skip
 
     def __init__(
-        self, profile: Profile | None = None, *, origin: str | None = None, request_id: str | None = None
+        self,
+        profile: Profile | None = None,
+        *,
+        origin: str | None = None,
+        request_id: str | None = None,
+        tools: Sequence[ToolSpec] = (),
     ) -> None:
-        self._profile = profile or PROFILES["generic"]
-        self._request_id = request_id
+        profile = profile or PROFILES["generic"]
+        self._peer = Peer(profile.name, request_id)
         self._read: Callable[[bytes], Chunk] = _read_first
         self._head: tuple[str | None, str | None] = (None, None)  # the reply's id, and the model that was served
         self._choice: int | None = None  # which candidate is read: the first that was seen
@@ -82,7 +87,6 @@ class ChatDecoder:
         self._reason: str | None = None
         self._refused = False
         self._spoke = False  # something of the reply was told
-        self._warned: set[str] = set()
         self.done = False
 
     @property
@@ -93,29 +97,33 @@ class ChatDecoder:
     def feed(self, payload: bytes, event: str = "message") -> list[Delta]:
         """What the data of one event adds. Raises the `ModelError` that the server reports, and `Garbled`."""
         try:
-            chunk = self._read(payload)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self._feed_odd(payload, event)
-        if chunk.choices is None or chunk.error or event == "error":
-            return self._feed_odd(payload, event)
-        return self._take(chunk)
+            try:
+                chunk = self._read(payload)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                return self._feed_odd(payload, event)
+            if chunk.choices is None or chunk.error or event == "error":
+                return self._feed_odd(payload, event)
+            return self._take(chunk)
+        except (RecursionError, UsageError) as error:
+            raise self._peer.too_deep() from error
 
     def feed_object(self, chunk: object) -> list[Delta]:
         """As `feed`, for a chunk that is decoded already; text and bytes are taken as JSON."""
         if isinstance(chunk, str | bytes | bytearray):
             return self.feed(chunk.encode(errors="replace") if isinstance(chunk, str) else bytes(chunk))
-        out: list[Delta] = []
-        self._take_odd(chunk, out)
-        return self._mended(out)
+        try:
+            return self._mended(self._odd(chunk))
+        except (RecursionError, UsageError) as error:
+            raise self._peer.too_deep() from error
 
     def finish(self) -> list[Delta]:
         """The stream has ended: the last deltas. Raises `Dropped` if the reply is not whole."""
-        who, reason = repr(self._profile.name), self._reason
+        reason = self._reason
         if not self.terminal:
-            raise self._error(Dropped, f"the reply of {who} ended without a finish marker; ask again")
+            raise self._peer.error(Dropped, "ended its reply without a finish marker; ask again")
         if reason in _BROKEN:
-            text = f"{who} broke off its reply and gave {reason!r} as the reason; ask again"
-            raise self._error(_BROKEN[reason], text, code=reason)
+            text = f"broke off its reply and gave {reason!r} as the reason; ask again"
+            raise self._peer.error(_BROKEN[reason], text, code=reason)
         out = self._halves.flush()
         self._end_thought(out)
         self._calls.close(out)
@@ -187,7 +195,7 @@ class ChatDecoder:
     def _take_marked(self, delta: WireDelta, out: list[Delta]) -> None:
         """Content after a thought, or of which Google says that it is one (ai.google.dev/gemini-api/docs/openai)."""
         google: Any = delta.extra_content.get("google") if delta.extra_content else None
-        if isinstance(google, dict) and cast("dict[str, Any]", google).get("thought") is True:
+        if (object_in(google) or {}).get("thought") is True:
             out.append(ThinkingChunk(delta.content or ""))
             return
         self._end_thought(out)
@@ -224,70 +232,53 @@ class ChatDecoder:
         if usage := self._report.rest():
             out.append(UsageChunk(usage))
         elif b'"filtered":true' in (found := dumps(self._report.facts)):
-            self._warn("content_filter", f"a content filter objected: {found.decode()}", out)
+            self._peer.warn("content_filter", f"a content filter objected: {found.decode()}", out)
 
     def _feed_odd(self, payload: bytes, event: str) -> list[Delta]:
         """What is no plain chunk: the end, an error, JSON that only a patient reader takes, or no JSON at all."""
         if payload == b"[DONE]":
             self.done = True
             return []
-        text = payload.decode(errors="replace").strip()
-        while text.startswith("data:"):  # a gateway that frames what is framed already
-            text = text[5:].strip()
-        if not text:
-            return []
-        if text in {"[DONE]", "DONE"}:
+        value = self._peer.read(payload) if event != "error" else self._reported(payload)
+        if value is DONE:
             self.done = True
             return []
-        try:
-            value = json.loads(text, strict=False)
-        except (ValueError, RecursionError) as error:
-            if event == "error":
-                raise self._fault(payload) from None
-            shown = text if len(text) <= 80 else text[:80] + "…"
-            who = self._profile.name
-            raise self._error(Garbled, f"{who!r} sent what is not JSON: {shown!r}; ask again") from error
-        if event == "error":
+        return self._mended(self._odd(value))
+
+    def _reported(self, payload: bytes) -> Any:
+        """What an event named `error` says, unless it says nothing."""
+        if payload.strip():
             raise self._fault(payload)
+
+    def _odd(self, value: object) -> list[Delta]:
         out: list[Delta] = []
         self._take_odd(value, out)
-        return self._mended(out)
+        return out
 
     def _take_odd(self, value: object, out: list[Delta]) -> None:
         if isinstance(value, list):  # Google wraps errors in a list
             for item in cast("list[object]", value):
                 self._take_odd(item, out)
-        elif isinstance(value, dict):
-            known = cast("dict[str, Any]", value)
+        elif (known := object_in(value)) is not None:
             chunk = lenient(known)
             if chunk.error:
                 raise self._fault(dumps(known))
             if known and known.keys().isdisjoint(_KNOWN):
-                self._warn(
-                    "unknown_chunk", f"a chunk of an unknown kind was left aside: {sorted(map(str, known))!r}", out
-                )
+                names = sorted(map(str, known))
+                self._peer.warn("unknown_chunk", f"a chunk of an unknown kind was left aside: {names!r}", out)
             out.extend(self._take(chunk))
         elif value is not None and value != "":
-            self._warn("odd_chunk", f"a chunk that is no object was left aside: {value!r:.80}", out)
-
-    def _warn(self, code: str, text: str, out: list[Delta]) -> None:
-        """Once for each code: an odd server is odd in every chunk."""
-        if code not in self._warned:
-            self._warned.add(code)
-            out.append(WarningChunk(code, text))
+            self._peer.warn("odd_chunk", f"a chunk that is no object was left aside: {value!r:.80}", out)
 
     def _fault(self, body: bytes) -> ModelError:
         """The error that the server reports."""
-        error = error_for_event(body, self._profile.name, self._request_id)
+        error = self._peer.reported(body)
         if error.code == "tool_use_failed" or b"tool_use_failed" in body:
             # Groq: the model's own output was no valid call (console.groq.com/docs/tool-use). Another try may be one.
-            return self._error(Garbled, str(error), code="tool_use_failed", recovery="now")
+            return Garbled(
+                str(error), code="tool_use_failed", recovery="now", provider=error.provider, request_id=error.request_id
+            )
         return error
-
-    def _error(
-        self, kind: type[ModelError], text: str, *, code: str | None = None, recovery: Recovery | None = None
-    ) -> ModelError:
-        return kind(text, code=code, recovery=recovery, provider=self._profile.name, request_id=self._request_id)
 
     def _mended(self, out: list[Delta]) -> list[Delta]:
         """Whole characters. While half of one is waited for, every payload takes the patient road, which leads here."""

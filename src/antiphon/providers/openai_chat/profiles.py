@@ -29,7 +29,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     Request: `max_tokens` is the name of the output limit's field, `thinking` what is said for each level (`off_is_safe`:
     also `off`, to a model of which nothing is known), `seed` the seed's name, `session` the field for a session id.
     `stream_options`, `parallel`, `strict`: whether the field is known. `named_choice`: how one tool is forced, as an
-    object or as `required` with that tool alone. `response_format`: the most that is offered for a schema.
+    object or as `required` with that tool alone. `response_format`: the most that is offered for a schema. `dialect`:
+    how schemas are told (see `antiphon.providers.dialect`).
 
     Messages: `system_role`; `empty_content` is what a reply of calls alone has as its content; `replay` is the field in
     which a model's reasoning goes back to it, and with `replay_required` it must be there beside calls. `call_ids`:
@@ -55,11 +56,13 @@ class Profile(Struct, frozen=True, kw_only=True):
     strict: bool = False
     named_choice: Literal["object", "required"] = "object"
     response_format: Literal["json_schema", "json_object"] | None = "json_schema"
+    dialect: Literal["plain", "inlined", "openai", "gemini"] = "inlined"
     system_role: Literal["system", "developer"] = "system"
     empty_content: Literal["null", "text", "absent"] = "null"
     replay: Literal["reasoning_content", "reasoning", "reasoning_details"] | None = None
     replay_required: bool = False
-    call_ids: Literal["nine"] | None = None
+    call_ids: Literal["nine", "forty"] | None = None
+    plain_names: bool = False
     tool_name: bool = False
     images: bool = True
     files: bool = False
@@ -96,7 +99,10 @@ _OPENAI = Profile(
     session="prompt_cache_key",
     parallel=True,
     strict=True,
+    dialect="openai",
     system_role="developer",
+    call_ids="forty",
+    plain_names=True,
     files=True,
 )
 
@@ -116,6 +122,7 @@ _ROWS = (
         name="vllm",
         base_url="http://127.0.0.1:8000/v1",
         local_ports=(8000,),
+        dialect="plain",
         keys=("VLLM_API_KEY",),
         off_is_safe=True,
         thinking={**_THREE, **_TEMPLATE_OFF},
@@ -126,6 +133,7 @@ _ROWS = (
         name="sglang",
         base_url="http://127.0.0.1:30000/v1",
         ports=(30000,),
+        dialect="plain",
         keys=("SGLANG_API_KEY",),
         off_is_safe=True,
         thinking={**_THREE, **_TEMPLATE_OFF},
@@ -137,6 +145,7 @@ _ROWS = (
         name="llamacpp",
         base_url="http://127.0.0.1:8080/v1",
         local_ports=(8080,),
+        dialect="plain",
         keys=("LLAMA_API_KEY",),
         off_is_safe=True,
         thinking={**_inside("chat_template_kwargs", _THREE), **_TEMPLATE_OFF},
@@ -170,6 +179,7 @@ _ROWS = (
         name="openrouter",
         base_url="https://openrouter.ai/api/v1",
         hosts=("openrouter.ai",),
+        dialect="plain",
         keys=("OPENROUTER_API_KEY",),
         off_is_safe=True,
         thinking=_inside("reasoning", _words("effort", "none", "minimal", "low", "medium", "high", "xhigh", "xhigh")),
@@ -194,6 +204,7 @@ _ROWS = (
         name="deepseek",
         base_url="https://api.deepseek.com/v1",
         hosts=("api.deepseek.com",),
+        dialect="plain",
         keys=("DEEPSEEK_API_KEY",),
         off_is_safe=True,
         thinking={
@@ -224,6 +235,7 @@ _ROWS = (
         stream_options=False,
         parallel=True,
         call_ids="nine",
+        plain_names=True,
         tool_name=True,
         tool_images="note",
     ),
@@ -260,6 +272,7 @@ _ROWS = (
         name="gemini_openai",
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         hosts=("generativelanguage.googleapis.com",),
+        dialect="gemini",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         thinking=_words("reasoning_effort", "none", "minimal", "low", "medium", "high", "high", "high"),
         seed=None,

@@ -4,13 +4,14 @@ Shape: platform.openai.com/docs/api-reference/responses-streaming. Decoding stra
 `lenient` makes the same structs from whatever JSON a server really sent.
 """
 
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
-from antiphon.providers.openai_responses._json import clean, dumps, whole_characters
+from antiphon.providers.json_text import clean
+from antiphon.providers.lenient import arguments_in, index_in, object_in, objects_in, raw_text_in, text_in
 
-__all__ = ["Event", "Response", "lenient", "lenient_response", "objects", "text_in"]
+__all__ = ["Event", "Response", "lenient", "lenient_response"]
 
 
 class Response(Struct, gc=False):
@@ -49,21 +50,21 @@ def lenient(event: dict[str, Any]) -> Event:
 
     Half characters are left in `delta`, as the other half may come in the next event.
     """
-    response = event.get("response")
+    response = object_in(event.get("response"))
     return Event(
-        type=_text(event.get("type")),
-        delta=text_in(event.get("delta")),
-        output_index=_index(event.get("output_index")),
-        item_id=_text(event.get("item_id")),
-        content_index=_index(event.get("content_index")),
-        summary_index=_index(event.get("summary_index")),
-        text=_text(event.get("text")),
-        refusal=_text(event.get("refusal")),
-        arguments=arguments_text(event.get("arguments")),
-        item=_object(clean(event.get("item"))),
-        part=_object(clean(event.get("part"))),
-        response=lenient_response(cast("dict[str, Any]", response)) if isinstance(response, dict) else None,
-        object=_text(event.get("object")),
+        type=text_in(event.get("type")),
+        delta=raw_text_in(event.get("delta")),
+        output_index=index_in(event.get("output_index")),
+        item_id=text_in(event.get("item_id")),
+        content_index=index_in(event.get("content_index")),
+        summary_index=index_in(event.get("summary_index")),
+        text=text_in(event.get("text")),
+        refusal=text_in(event.get("refusal")),
+        arguments=arguments_in(event.get("arguments")),
+        item=object_in(clean(event.get("item"))),
+        part=object_in(clean(event.get("part"))),
+        response=lenient_response(response) if response is not None else None,
+        object=text_in(event.get("object")),
         error=event.get("error"),
     )
 
@@ -71,43 +72,11 @@ def lenient(event: dict[str, Any]) -> Event:
 def lenient_response(response: dict[str, Any]) -> Response:
     """As `lenient`, for a response."""
     return Response(
-        id=_text(response.get("id")),
-        model=_text(response.get("model")),
-        status=_text(response.get("status")),
+        id=text_in(response.get("id")),
+        model=text_in(response.get("model")),
+        status=text_in(response.get("status")),
         error=response.get("error"),
-        incomplete_details=_object(response.get("incomplete_details")),
-        output=objects(clean(response.get("output"))),
-        usage=_object(clean(response.get("usage"))),
+        incomplete_details=object_in(response.get("incomplete_details")),
+        output=objects_in(clean(response.get("output"))),
+        usage=object_in(clean(response.get("usage"))),
     )
-
-
-def arguments_text(value: Any) -> str | None:
-    """The JSON text of a call's arguments; an object where text belongs is encoded once."""
-    if value is None or isinstance(value, str):
-        return _text(value)
-    return dumps(value).decode()
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in what should be a list of them."""
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
-
-
-def text_in(value: Any) -> str | None:
-    """The value if it is text."""
-    return value if isinstance(value, str) else None
-
-
-def _text(value: Any) -> str | None:
-    return whole_characters(value) if isinstance(value, str) else None
-
-
-def _index(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:
-        return value
-    return None
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -6,11 +6,13 @@ a stored response, a reasoning item goes back whole, its `encrypted_content` in 
 """
 
 import re
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-__all__ = ["HOSTED", "item_in", "kept_item", "mark_in", "text_mark", "usable_id"]
+from antiphon.providers.marks import fields_of, mark_of
+
+__all__ = ["HOSTED", "item_in", "kept_item", "text_mark", "usable_id"]
 
 HOSTED = frozenset(
     {
@@ -48,7 +50,7 @@ def kept_item(item: dict[str, Any]) -> str | None:
 
 def item_in(signature: str | None) -> dict[str, Any] | None:
     """The item that a signature holds; `None` if it is of another kind."""
-    item = _object_in(signature)
+    item = fields_of(signature)
     return item if item.get("type") == "reasoning" or item.get("type") in HOSTED else None
 
 
@@ -59,13 +61,7 @@ def text_mark(item: dict[str, Any], origin: str | None, *, with_id: bool) -> str
         mark["id"] = known
     if isinstance(phase := item.get("phase"), str):
         mark["phase"] = phase
-    return _text({"origin": origin, **mark}) if mark else None
-
-
-def mark_in(signature: str | None, origin: str) -> dict[str, Any]:
-    """The mark of a text that came from `origin`; empty for any other."""
-    mark = _object_in(signature)
-    return mark if mark.get("origin") == origin else {}
+    return mark_of(origin, mark) if mark else None
 
 
 def usable_id(value: Any) -> str:
@@ -79,11 +75,3 @@ def _text(value: dict[str, Any]) -> str | None:
         return msgspec.json.encode(value).decode()
     except (ValueError, OverflowError, RecursionError):
         return None
-
-
-def _object_in(signature: str | None) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(signature or "")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from antiphon.errors import ModelError
-from antiphon.providers.openai_responses._event import Event, arguments_text, objects, text_in
+from antiphon.providers.lenient import arguments_in, objects_in, raw_text_in
+from antiphon.providers.openai_responses._event import Event
 from antiphon.providers.openai_responses._marks import HOSTED, kept_item, text_mark, usable_id
 from antiphon.types.request import CallChunk, Delta, TextChunk, ThinkingChunk
 
@@ -76,13 +77,13 @@ class Output:
 
     def announce(self, item: dict[str, Any], index: int | None, out: list[Delta]) -> None:
         """`response.output_item.added`. What stands in it already counts when the item is done."""
-        kind = text_in(item.get("type")) or ""
+        kind = raw_text_in(item.get("type")) or ""
         if kind not in _KINDS:
             return
-        opened = self._open(kind, text_in(item.get("id")) or "", index)
+        opened = self._open(kind, raw_text_in(item.get("id")) or "", index)
         if kind == "function_call":
             self._name(opened, item)
-            opened.announced = arguments_text(item.get("arguments")) or ""
+            opened.announced = arguments_in(item.get("arguments")) or ""
             if opened.call_id and opened.name:
                 self._tell_call(opened, out)
 
@@ -116,12 +117,12 @@ class Output:
 
     def done(self, item: dict[str, Any], index: int | None, out: list[Delta]) -> str | None:
         """`response.output_item.done`. Gives the item's kind if it is of no use here. Raises as above."""
-        kind = text_in(item.get("type")) or ""
+        kind = raw_text_in(item.get("type")) or ""
         if kind not in _KINDS and kind not in HOSTED:
             return kind
         known = self._known(kind, item, index)
         if known is None or _is_another_call(known, item) or (known.done and not _is_same(known, item)):
-            known = self._open(kind, text_in(item.get("id")) or "", index)
+            known = self._open(kind, raw_text_in(item.get("id")) or "", index)
         if not known.done:
             known.done = True
             self._close(known, item, out)
@@ -131,7 +132,7 @@ class Output:
         """The items as the last event tells them. Of a kind that was streamed, only calls with an id can be new."""
         seen = {item.kind for item in self._items}
         for place, item in enumerate(items):
-            kind = text_in(item.get("type")) or ""
+            kind = raw_text_in(item.get("type")) or ""
             known = self._known(kind, item, place)
             if known is None or (kind == "function_call" and not _is_same(known, item)):
                 if kind in seen and not (kind == "function_call" and item.get("call_id")):
@@ -162,23 +163,23 @@ class Output:
             case "function_call":
                 self._name(item, told)
                 announced = "" if item.text() else item.announced
-                self._complete(item, arguments_text(told.get("arguments")) or announced, out)
+                self._complete(item, arguments_in(told.get("arguments")) or announced, out)
                 if not item.told:
                     self._tell_call(item, out)
             case "reasoning":
-                for section, summary in enumerate(objects(told.get("summary"))):
-                    self._say_rest(item, ("summary", section), text_in(summary.get("text")) or "", out)
-                for section, content in enumerate(objects(told.get("content"))):
-                    self._say_rest(item, ("content", section), text_in(content.get("text")) or "", out)
+                for section, summary in enumerate(objects_in(told.get("summary"))):
+                    self._say_rest(item, ("summary", section), raw_text_in(summary.get("text")) or "", out)
+                for section, content in enumerate(objects_in(told.get("content"))):
+                    self._say_rest(item, ("content", section), raw_text_in(content.get("text")) or "", out)
                 self._sign(item, told, out)
             case _:
                 self._sign(item, told, out)
 
     def _close_message(self, item: _Item, told: dict[str, Any], out: list[Delta]) -> None:
-        for section, part in enumerate(objects(told.get("content"))):
-            refusal = text_in(part.get("refusal"))
+        for section, part in enumerate(objects_in(told.get("content"))):
+            refusal = raw_text_in(part.get("refusal"))
             self.refused = self.refused or bool(refusal)
-            self._say_rest(item, ("content", section), refusal or text_in(part.get("text")) or "", out)
+            self._say_rest(item, ("content", section), refusal or raw_text_in(part.get("text")) or "", out)
         if item.said and self._last is item:
             mark = text_mark(told, self._origin, with_id=self._reasons)
             if mark:
@@ -231,8 +232,8 @@ class Output:
 
     def _name(self, call: _Item, item: dict[str, Any]) -> None:
         """What names the call is set once."""
-        call.call_id = call.call_id or text_in(item.get("call_id")) or ""
-        call.name = call.name or text_in(item.get("name")) or ""
+        call.call_id = call.call_id or raw_text_in(item.get("call_id")) or ""
+        call.name = call.name or raw_text_in(item.get("name")) or ""
         if not call.extras:
             own_id = usable_id(item.get("id"))
             call.extras = {"id": own_id} if own_id else {}
@@ -251,10 +252,10 @@ class Output:
 
     def _known(self, kind: str, item: dict[str, Any], index: int | None) -> _Item | None:
         """The item that is told once more."""
-        known = self._by_id.get(text_in(item.get("id")) or "")
+        known = self._by_id.get(raw_text_in(item.get("id")) or "")
         if known is not None and known.kind == kind:
             return known
-        if call_id := text_in(item.get("call_id")):
+        if call_id := raw_text_in(item.get("call_id")):
             for call in self._items:
                 if call.call_id == call_id and call.kind == kind:
                     return call

@@ -2,27 +2,28 @@
 
 from typing import Any, cast
 
+from antiphon.providers.lenient import count_in, number_in, object_in
 from antiphon.types.usage import Usage
 
 __all__ = ["usage_of"]
 
 _TAKEN = frozenset({"input_tokens", "output_tokens", "total_tokens", "cost"})
-_TOO_MANY = 2**63
 _TAKEN_DETAILS = frozenset({"cached_tokens", "cache_write_tokens", "reasoning_tokens"})
 
 
 def usage_of(reported: dict[str, Any]) -> Usage:
     """The report as a `Usage`; what has no field there is in `extra`."""
-    read, written = _object(reported.get("input_tokens_details")), _object(reported.get("output_tokens_details"))
+    read = object_in(reported.get("input_tokens_details")) or {}
+    written = object_in(reported.get("output_tokens_details")) or {}
     extra = {name: value for name, value in reported.items() if name not in _TAKEN and _says_more(value)}
     return Usage(
-        input=_count(reported, "input_tokens") or 0,
-        output=_count(reported, "output_tokens") or 0,
-        total=_count(reported, "total_tokens"),
-        cache_read=_count(read, "cached_tokens"),
-        cache_write=_count(read, "cache_write_tokens"),
-        reasoning=_count(written, "reasoning_tokens"),
-        cost=_number(reported.get("cost")),  # OpenRouter
+        input=count_in(reported.get("input_tokens")) or 0,
+        output=count_in(reported.get("output_tokens")) or 0,
+        total=count_in(reported.get("total_tokens")),
+        cache_read=count_in(read.get("cached_tokens")),
+        cache_write=count_in(read.get("cache_write_tokens")),
+        reasoning=count_in(written.get("reasoning_tokens")),
+        cost=number_in(reported.get("cost")),  # OpenRouter
         extra=extra or None,
     )
 
@@ -33,19 +34,3 @@ def _says_more(value: Any) -> bool:
         details = cast("dict[str, Any]", value)
         return any(item is not None for name, item in details.items() if name not in _TAKEN_DETAILS)
     return value is not None
-
-
-def _count(report: dict[str, Any], name: str) -> int | None:
-    number = _number(report.get(name))
-    return None if number is None else int(number)
-
-
-def _number(value: Any) -> float | None:
-    """A number that can be a count or a price: finite, not negative, and of a size that can be added to others."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if 0 <= value < _TOO_MANY else None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -6,20 +6,20 @@ data that is not JSON (a piece of the text or of a call is gone), and an end wit
 (`response.completed`, `response.incomplete`, `response.failed`, `error`).
 """
 
-import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Overloaded, Recovery, Rejected, UsageError
+from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Overloaded, Rejected, UsageError
+from antiphon.providers.json_text import clean, cut_half, dumps
+from antiphon.providers.lenient import object_in
 from antiphon.providers.openai_responses._event import Event, Response, lenient, lenient_response
-from antiphon.providers.openai_responses._json import clean, dumps, whole_characters
 from antiphon.providers.openai_responses._output import Output, Section
 from antiphon.providers.openai_responses._usage import usage_of
+from antiphon.providers.peer import DONE, Peer
 from antiphon.types.messages import StopReason
-from antiphon.types.request import Delta, FinishChunk, UsageChunk, WarningChunk
-from antiphon.wire.status import error_for_event
+from antiphon.types.request import Delta, FinishChunk, UsageChunk
 
 __all__ = ["ResponsesDecoder"]
 
@@ -68,19 +68,17 @@ class ResponsesDecoder:
     """
 
     __slots__ = (
-        "_details", "_head", "_held", "_output", "_provider", "_read", "_request_id", "_status", "_warned",
+        "_details", "_head", "_held", "_output", "_peer", "_read", "_status",
     )  # fmt: skip
 
     def __init__(self, provider: str = "openai", *, origin: str | None = None, request_id: str | None = None) -> None:
-        self._provider = provider
-        self._request_id = request_id
+        self._peer = Peer(provider, request_id)
         self._read: Callable[[bytes], Event] = _read_event
         self._held: dict[tuple[str | None, int | None], str] = {}  # first halves of characters
         self._head: tuple[str | None, str | None] = (None, None)  # the reply's id, and the model that was served
         self._output = Output(origin, self._garbled)
         self._status: str | None = None  # what the terminal event says
         self._details: str | None = None
-        self._warned: set[str] = set()
 
     @property
     def terminal(self) -> bool:
@@ -102,13 +100,13 @@ class ResponsesDecoder:
                 return self._feed_odd(payload, event)
             return self._take(parsed, payload)
         except (RecursionError, UsageError) as error:
-            raise self._error(Garbled, f"{self._provider!r} sent JSON that is nested too deep; ask again") from error
+            raise self._peer.too_deep() from error
 
     def finish(self) -> list[Delta]:
         """The stream has ended: the last deltas. Raises `Dropped` if the reply is not whole."""
         status = self._status
         if status is None:
-            raise self._error(Dropped, f"the reply of {self._provider!r} ended without a terminal event; ask again")
+            raise self._peer.error(Dropped, "ended its reply without a terminal event; ask again")
         out: list[Delta] = []
         self._output.close(out, whole=status == "completed")
         label: StopReason = "tool_calls" if self._output.has_calls else "stop"
@@ -147,14 +145,14 @@ class ResponsesDecoder:
             self._output.announce(event.item or {}, event.output_index, out)
         elif useless := self._output.done(event.item or {}, event.output_index, out):
             text = f"an output item that only its own client can use was left aside: {useless!r}"
-            self._warn(f"unknown_item:{useless}", text, out)
+            self._peer.warn("unknown_item", text, out, once=f"unknown_item:{useless}")
 
     def _take_odd(self, kind: str, event: Event, payload: bytes, out: list[Delta]) -> None:
         """An error, or what a message has no place for: parts, annotations, progress of hosted tools, and the unknown."""
         if kind == "error" or (event.error and not kind.startswith("response.")):
             raise self._fault(payload)
         if not kind.startswith("response.") and kind not in {"keepalive", "ping"}:
-            self._warn("unknown_event", f"an event of an unknown kind was left aside: {kind!r}", out)
+            self._peer.warn("unknown_event", f"an event of an unknown kind was left aside: {kind!r}", out)
 
     def _end(self, response: Response, status: str, out: list[Delta]) -> None:
         """A terminal event. The response's own status counts more than the event's name, which gateways mistake."""
@@ -177,27 +175,19 @@ class ResponsesDecoder:
 
     def _feed_odd(self, payload: bytes, event: str) -> list[Delta]:
         """What is no plain event: one whose type stands in its name, a whole reply, an error, or no JSON at all."""
-        text = payload.decode(errors="replace").strip()
-        if not text or text == "[DONE]":  # said by imitations; it ends their stream, and does not make it whole
+        value = self._peer.read(payload, event)
+        if value is None or value is DONE:  # the marker of another API; it ends a stream, and does not make it whole
             return []
-        try:
-            value = json.loads(text, strict=False)
-        except (ValueError, RecursionError) as error:
-            if event == "error":
-                raise self._fault(payload) from None
-            shown = text if len(text) <= 80 else text[:80] + "…"
-            raise self._error(Garbled, f"{self._provider!r} sent what is not JSON: {shown!r}; ask again") from error
         out: list[Delta] = []
-        if not isinstance(value, dict):
-            self._warn("odd_event", f"an event that is no object was left aside: {value!r:.80}", out)
+        if (known := object_in(value)) is None:
+            self._peer.warn("odd_event", f"an event that is no object was left aside: {value!r:.80}", out)
             return out
-        known = cast("dict[str, Any]", value)
         parsed = lenient(known)
         if parsed.type is None:
             if parsed.object == "response" or isinstance(known.get("output"), list):
                 self._take_whole(known, out)
                 return out
-            if known.get("error") or known.get("detail") or event == "error":
+            if known.get("error") or known.get("detail"):
                 raise self._fault(payload)
             parsed.type = event
         self._mend(parsed)
@@ -215,43 +205,35 @@ class ResponsesDecoder:
         """
         if event.delta is not None:
             channel = (event.type, event.output_index)
-            text = self._held.pop(channel, "") + event.delta
-            if text and "\ud800" <= text[-1] <= "\udbff":
-                self._held[channel] = text[-1]
-                text = text[:-1]
-            event.delta = whole_characters(text)
+            event.delta, half = cut_half(self._held.pop(channel, "") + event.delta)
+            if half:
+                self._held[channel] = half
         self._read = _refuse if self._held else _read_event
 
-    def _warn(self, code: str, text: str, out: list[Delta]) -> None:
-        """Once for each thing to warn of: an odd server is odd in every event."""
-        if code not in self._warned:
-            self._warned.add(code)
-            out.append(WarningChunk(code.partition(":")[0], text))
-
     def _garbled(self, text: str) -> ModelError:
-        return self._error(Garbled, f"{self._provider!r} {text}; ask again")
+        return self._peer.error(Garbled, f"{text}; ask again")
 
     def _failure(self, response: Response, status: str) -> ModelError:
         """Why there is no reply."""
         if not response.error:
             kind = Dropped if status == "cancelled" else Overloaded
-            return self._error(kind, f"{self._provider!r} gave up its reply ({status}) and does not say why; ask again")
+            return self._peer.error(kind, f"gave up its reply ({status}) and does not say why; ask again")
         return self._fault(dumps({"error": clean(response.error)}))
 
     def _fault(self, body: bytes) -> ModelError:
         """The error that the server reports."""
-        error = error_for_event(body, self._provider, self._request_id)
+        error = self._peer.reported(body)
         code = error.code or ""
         kind = _FAULTS.get(code) or (Rejected if code.startswith(_IMAGE_FAULTS) else None)
         if kind is None or not isinstance(error, Overloaded):
             return error
         text = str(error).rpartition("; ")[0]  # the rest advises to wait, which does not help here
-        return self._error(kind, f"{text}; change the request, or take another model", code=code)
-
-    def _error(
-        self, kind: type[ModelError], text: str, *, code: str | None = None, recovery: Recovery | None = None
-    ) -> ModelError:
-        return kind(text, code=code, recovery=recovery, provider=self._provider, request_id=self._request_id)
+        return kind(
+            f"{text}; change the request, or take another model",
+            code=code,
+            provider=error.provider,
+            request_id=error.request_id,
+        )
 
 
 def _section(kind: str, event: Event) -> Section:

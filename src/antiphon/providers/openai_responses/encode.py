@@ -10,16 +10,19 @@ from typing import Any
 
 import msgspec
 
-from antiphon.providers.openai_responses._items import ItemEncoder
-from antiphon.providers.openai_responses._json import dumps, merged
-from antiphon.providers.prefix import encoded_prefix
-from antiphon.types.request import ModelInfo, ModelRequest, ModelSettings, ThinkingLevel, ToolSpec
+from antiphon.providers.dialect import DIALECTS
+from antiphon.providers.dialects import Schemas, Translated, schema_name
+from antiphon.providers.history import ForeignThinking, HistoryEncoder
+from antiphon.providers.json_text import dumps
+from antiphon.providers.openai_responses._items import history_rules, write
+from antiphon.providers.payload import merged
+from antiphon.providers.prefix_watch import PrefixWatch
+from antiphon.providers.remarks import Remarks
+from antiphon.types.request import ModelInfo, ModelRequest, ModelSettings, ThinkingLevel, ToolSpec, WarningChunk
 from antiphon.types.thinking import effective_thinking
 
 __all__ = ["ResponsesEncoder", "encode", "left_out"]
 
-# A tool without parameters: an empty closed object, since a bare `{}` is refused by strict validators.
-_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 # OpenAI's models that reason (docs/models), should nothing else be known of a model.
 _REASONS = re.compile(r"(?:o\d|gpt-[5-9]|gpt-oss|codex)(?!.*-chat)")
 _CACHE_KEY_LIMIT = 64
@@ -40,18 +43,32 @@ class ResponsesEncoder:
     """Encodes the requests to one model; what repeats from one to the next (tools, messages) is encoded once.
 
     `info` tells what is known of the model; its origin is where reasoning and opaque data of calls go back to.
-    `long_cache`: whether the server knows `prompt_cache_retention`.
+    `long_cache`: whether the server knows `prompt_cache_retention`. `foreign_thinking` says what becomes of other models'
+    thoughts.
     """
 
-    __slots__ = ("_info", "_items", "_keys", "_long_cache", "_tools", "model")
+    __slots__ = ("_histories", "_info", "_long_cache", "_remarks", "_schemas", "_tools", "model", "watch")
 
-    def __init__(self, model: str, info: ModelInfo | None = None, *, long_cache: bool = False) -> None:
+    def __init__(
+        self,
+        model: str,
+        info: ModelInfo | None = None,
+        *,
+        long_cache: bool = False,
+        foreign_thinking: ForeignThinking = "omit",
+    ) -> None:
         self.model = model
-        self._info = info or ModelInfo(provider="openai", id=model)
+        self.watch = PrefixWatch()
+        self._info = info = info or ModelInfo(provider="openai", id=model)
         self._long_cache = long_cache
-        origin = self._info.origin
-        self._items = (ItemEncoder(origin, thinks=False), ItemEncoder(origin, thinks=True))
-        self._keys = tuple([("openai_responses", origin, encoder.thinks) for encoder in self._items])
+        self._histories = tuple([
+            HistoryEncoder(
+                "openai_responses", history_rules(info, thinks=thinks, foreign=foreign_thinking), write
+            )
+            for thinks in (False, True)
+        ])  # fmt: skip
+        self._schemas = Schemas(DIALECTS["openai"])
+        self._remarks = Remarks(self._schemas)
         self._tools: tuple[tuple[ToolSpec, ...], list[msgspec.Raw]] = ((), [])
 
     def encode(self, request: ModelRequest) -> bytes:
@@ -62,8 +79,12 @@ class ResponsesEncoder:
         if extra and "input" in extra:
             return dumps(body)
         thinks = level != "off" and self._info.thinking_levels != ()
-        pieces = encoded_prefix(request.messages, self._keys[thinks], self._items[thinks].encode)
+        pieces = self._histories[thinks].pieces(request, self.watch)
         return b"".join((dumps(body)[:-1], b',"input":[', *pieces, b"]}"))
+
+    def remarks(self, request: ModelRequest) -> list[WarningChunk]:
+        """What the body cannot say of the request, schemas once."""
+        return self._remarks.on(request, answers=True, left_out=left_out(request.settings), api="the Responses API")
 
     def _fields(self, request: ModelRequest, level: ThinkingLevel | None) -> dict[str, Any]:
         """Everything but the items."""
@@ -80,7 +101,7 @@ class ResponsesEncoder:
         self._add_cache(body, request)
         self._add_reasoning(body, settings, level)
         if settings.response_schema is not None:
-            body["text"] = {"format": _format(settings.response_schema)}
+            body["text"] = {"format": self._format(settings.response_schema)}
         if request.tools and request.tool_choice != "none":
             self._add_tools(body, request)
         return merged(body, settings.extra_body, ("include", "tools")) if settings.extra_body else body
@@ -127,20 +148,23 @@ class ResponsesEncoder:
             body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         known, encoded = self._tools
         if request.tools != known:
-            encoded = [msgspec.Raw(dumps(_tool(tool))) for tool in request.tools]
+            schemas = self._schemas.tools(request.tools)
+            encoded = [
+                msgspec.Raw(dumps(_tool(tool, told))) for tool, told in zip(request.tools, schemas, strict=True)
+            ]
             self._tools = (request.tools, encoded)
         body["tools"] = encoded
 
+    def _format(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """docs/guides/structured-outputs: without `strict`, the schema is no more than advice."""
+        told = self._schemas.answer(schema)
+        wanted = {"type": "json_schema", "name": schema_name(schema), "schema": told.schema}
+        return {**wanted, "strict": True} if told.strict else wanted
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+
+def _tool(tool: ToolSpec, told: Translated) -> dict[str, Any]:
     """docs/guides/function-calling, "Strict mode": what is not said counts as strict here, and most schemas are not."""
     function: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         function["description"] = tool.description
-    return function | {"parameters": tool.parameters or _NO_PARAMETERS, "strict": tool.strict is True}
-
-
-def _format(schema: dict[str, Any]) -> dict[str, Any]:
-    """docs/guides/structured-outputs: the schema needs a name of letters, digits, underscores and dashes."""
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "answer"))[:64]
-    return {"type": "json_schema", "name": name, "schema": schema}
+    return function | {"parameters": told.schema, "strict": told.strict}

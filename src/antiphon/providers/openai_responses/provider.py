@@ -1,26 +1,27 @@
 """OpenAI's Responses API over HTTP."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from antiphon.errors import Dropped, ModelError, Rejected, Stalled, UsageError
-from antiphon.providers.keys import ApiKey, find_key, missing_key
-from antiphon.providers.openai_responses._framing import Events, endpoint
+from antiphon.errors import UsageError
+from antiphon.providers.framing import endpoint
+from antiphon.providers.history import ForeignThinking
+from antiphon.providers.http_model import Address, HttpModel
+from antiphon.providers.keys import ApiKey, find_key
 from antiphon.providers.openai_responses.decode import ResponsesDecoder
-from antiphon.providers.openai_responses.encode import ResponsesEncoder, left_out
-from antiphon.providers.payload import seen_body
-from antiphon.types.request import Delta, ModelInfo, ModelRequest, WarningChunk
-from antiphon.wire.http import DEFAULT_LIMITS, HttpLimits, fetch_json, open_stream
+from antiphon.providers.openai_responses.encode import ResponsesEncoder
+from antiphon.types.request import ModelInfo, ModelRequest
+from antiphon.wire.http import DEFAULT_LIMITS, HttpLimits
 
 __all__ = ["OpenAIResponses", "responses_model"]
 
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
-_WARM_LIMITS = HttpLimits(connect=5.0, total=10.0)
 _BASE_URL = "https://api.openai.com/v1"
+_EXAMPLE = "http://127.0.0.1:8000/v1"
+_PATH = "/responses"
 
 
 class _Server(Struct, frozen=True, kw_only=True):
@@ -63,7 +64,7 @@ _SERVERS = (
 _ANY = _Server(name="generic")
 
 
-class OpenAIResponses:
+class OpenAIResponses(HttpModel):
     """A model behind `/responses`.
 
     `base_url` is what the path is added to, "https://api.openai.com/v1" if not given; a query (Azure's `api-version`)
@@ -71,7 +72,8 @@ class OpenAIResponses:
     at every request. `headers` go with every request, those of the request's settings over them.
 
     `info` tells what is known of the model; its provider's name is used in errors and as the origin of what must go back
-    to the server. Raises `UsageError` for an address or a model that cannot be one.
+    to the server. `foreign_thinking` says what the model sees of other models' thoughts: nothing, or their text. Raises
+    `UsageError` for an address or a model that cannot be one.
     """
 
     def __init__(
@@ -83,72 +85,29 @@ class OpenAIResponses:
         headers: Mapping[str, str] | None = None,
         limits: HttpLimits = DEFAULT_LIMITS,
         info: ModelInfo | None = None,
+        foreign_thinking: ForeignThinking = "omit",
     ) -> None:
         if not model:
             raise UsageError("a model needs a name; give the one that the server lists")
-        address = base_url or _BASE_URL
-        self._url = endpoint(address, "/responses", suffix="/responses")
-        self._models_url = endpoint(address, "/models", suffix="/responses")
-        host = (urlsplit(address).hostname or "").lower()
-        self._server = next((row for row in _SERVERS if _is_at(row, host)), _ANY)
-        self.info = info or ModelInfo(provider=self._server.name, id=model)
-        self._api_key = api_key
-        self._headers = {name.lower(): value for name, value in (headers or {}).items()}
-        self._limits = limits
-        self._encoder = ResponsesEncoder(model, self.info, long_cache=self._server.long_cache)
-        self._needs_key = bool(self._server.keys) and host not in _HERE
+        base = base_url or _BASE_URL
+        url, models_url = [endpoint(base, path, known=(_PATH,), example=_EXAMPLE) for path in (_PATH, "/models")]
+        host = (urlsplit(base).hostname or "").lower()
+        server = next((row for row in _SERVERS if _is_at(row, host)), _ANY)
+        info = info or ModelInfo(provider=server.name, id=model)
+        address = Address(
+            url=url,
+            models_url=models_url,
+            key_header=server.key_header,
+            key_names=server.keys,
+            needs_key=bool(server.keys) and host not in _HERE,
+        )
+        encoder = ResponsesEncoder(model, info, long_cache=server.long_cache, foreign_thinking=foreign_thinking)
+        super().__init__(address, info, encoder, api_key=api_key, headers=headers, limits=limits)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
-        """The reply, as it comes. Leaving early closes the connection at once. Raises only `ModelError`."""
-        body = await self._body(request)
-        headers = await self._all_headers(request.settings.extra_headers)
-        provider = self.info.provider
-        async with open_stream(self._url, body, headers, limits=self._limits, provider=provider) as response:
-            for name in left_out(request.settings):
-                yield WarningChunk("setting_left_out", f"the Responses API has no {name!r}; it was left out")
-            decoder = ResponsesDecoder(provider, origin=self.info.origin, request_id=response.request_id)
-            events = Events(provider, response.request_id)
-            try:
-                async for data in response.chunks():
-                    for event in events.feed(data):
-                        for delta in decoder.feed(event.data, event.event):
-                            yield delta
-                    if decoder.done:
-                        break
-            except (Dropped, Stalled):
-                if not decoder.terminal:  # else the reply is whole, and only its envelope is torn
-                    raise
-            last = _last(events, decoder)
-            await response.finish()
-            for delta in last:
-                yield delta
+    schema_mode = True
 
-    async def warm(self) -> None:
-        """Open a connection ahead of the first request, by asking for the list of models. Never raises."""
-        with suppress(ModelError):
-            await fetch_json(self._models_url, await self._all_headers(None), limits=_WARM_LIMITS)
-
-    async def aclose(self) -> None:
-        """Nothing to do: connections belong to the event loop, which all models in it share."""
-
-    async def _body(self, request: ModelRequest) -> bytes:
-        try:
-            return await seen_body(self._encoder.encode(request), request.on_payload)
-        except UsageError as error:
-            raise Rejected(str(error), provider=self.info.provider) from error
-
-    async def _all_headers(self, extra: Mapping[str, str] | None) -> dict[str, str]:
-        headers = {"accept": "text/event-stream", **self._headers}
-        headers.update((name.lower(), value) for name, value in (extra or {}).items())
-        where = self._server.key_header
-        if where in headers or "authorization" in headers:
-            return headers
-        key = await find_key(self._api_key, self.info.provider, self._server.keys)
-        if key:
-            headers[where] = f"Bearer {key}" if where == "authorization" else key
-        elif self._needs_key:
-            raise missing_key(self.info.provider, self._server.keys)
-        return headers
+    def _decoder(self, request: ModelRequest, request_id: str | None) -> ResponsesDecoder:  # noqa: ARG002 - the reply tells all
+        return ResponsesDecoder(self.info.provider, origin=self.info.origin, request_id=request_id)
 
 
 def responses_model(model: str, *, provider: str = "openai", **options: Any) -> OpenAIResponses:
@@ -172,12 +131,6 @@ def responses_model(model: str, *, provider: str = "openai", **options: Any) -> 
 
         given["api_key"] = from_environment
     return OpenAIResponses(model, **given)
-
-
-def _last(events: Events, decoder: ResponsesDecoder) -> list[Delta]:
-    """The stream has ended: what is left of it."""
-    deltas = [delta for event in events.finish() for delta in decoder.feed(event.data, event.event)]
-    return deltas + decoder.finish()
 
 
 def _is_at(server: _Server, host: str) -> bool:

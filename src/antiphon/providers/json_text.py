@@ -1,12 +1,13 @@
-"""JSON out, whatever is in the text."""
+"""JSON out and in, whatever is in the text."""
 
+import json
 from typing import Any, cast
 
 import msgspec
 
 from antiphon.errors import UsageError
 
-__all__ = ["clean", "dumps", "merged", "whole_characters"]
+__all__ = ["clean", "cut_half", "dumps", "read_patiently", "whole_characters"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -27,18 +28,6 @@ def dumps(value: Any) -> bytes:
         ) from error
 
 
-def merged(body: dict[str, Any], extra: dict[str, Any], joined: tuple[str, ...]) -> dict[str, Any]:
-    """`extra` over `body`; where both have an object, its fields are merged, and the lists named in `joined` appended."""
-    over = dict(extra)
-    for name, value in extra.items():
-        under = body.get(name)
-        if isinstance(under, dict) and isinstance(value, dict):
-            over[name] = {**cast("dict[str, Any]", under), **cast("dict[str, Any]", value)}
-        elif name in joined and isinstance(under, list) and isinstance(value, list):
-            over[name] = [*cast("list[Any]", under), *cast("list[Any]", value)]
-    return {**body, **over}
-
-
 def clean(value: Any) -> Any:
     """`value` with every lone surrogate replaced, in names and texts, at any depth."""
     if isinstance(value, str):
@@ -54,3 +43,18 @@ def clean(value: Any) -> Any:
 def whole_characters(text: str) -> str:
     """`text` with the halves of a character joined where they stand together, and replaced where one stands alone."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def cut_half(text: str) -> tuple[str, str]:
+    """`text` in whole characters, and the first half of one that it ends in: JSON may escape the second in what follows."""
+    if text and "\ud800" <= text[-1] <= "\udbff":
+        return whole_characters(text[:-1]), text[-1]
+    return whole_characters(text), ""
+
+
+def read_patiently(text: str) -> Any:
+    """JSON as servers write it: line ends within texts, NaN, lone surrogates. Raises `ValueError` for what is none."""
+    try:
+        return json.loads(text, strict=False)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

@@ -1,12 +1,15 @@
 """From the bytes of an answer to events, and the address that is asked."""
 
-import json
+import re
 from urllib.parse import urlsplit, urlunsplit
 
 from antiphon.errors import Garbled, UsageError
+from antiphon.providers.json_text import read_patiently
 from antiphon.wire.sse import SseEvent, SseParser
 
 __all__ = ["Events", "endpoint"]
+
+_BEGINS_JSON = (b"{", b"[")
 
 
 class Events:
@@ -32,9 +35,8 @@ class Events:
 
     def finish(self) -> list[SseEvent]:
         """What is left at the end. An event that the end cut in two is none: the lack of a marker tells of the loss."""
-        if self._body is not None:
-            return [event for event in (SseEvent(b"".join(self._body)),) if not _is_cut(event.data)]
-        return [event for event in self._parser.finish() if not _is_cut(event.data)]
+        left = self._parser.finish() if self._body is None else [SseEvent(b"".join(self._body))]
+        return [event for event in left if not _is_cut(event)]
 
     def _begin(self, data: bytes) -> None:
         """The first byte tells more than the content type, which servers get wrong."""
@@ -42,7 +44,7 @@ class Events:
         if not first:
             return
         self._begun = True
-        if first in (b"{", b"["):
+        if first in _BEGINS_JSON:
             self._body = []
         elif first == b"<":
             raise Garbled(
@@ -53,23 +55,35 @@ class Events:
             )
 
 
-def endpoint(base_url: str, path: str, *, suffix: str = "") -> str:
-    """The address of `path` under a base URL, which may end in `suffix` already, and may have a query.
+def endpoint(base_url: str, path: str, *, known: tuple[str, ...] = (), query: str = "", example: str) -> str:
+    """The address of `path` under a base URL, which may have a query of its own.
 
-    Raises `UsageError` for what is no address.
+    `known` are ends that a base URL may have already, taken off in this order. Raises `UsageError`, which shows
+    `example`, for what is no address.
     """
     try:
         parts = urlsplit(base_url)
     except ValueError:
         parts = None
     if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"no base URL: {base_url!r}; give one as in 'http://127.0.0.1:8000/v1'")
-    return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(suffix) + path))
+        raise UsageError(f"no base URL: {base_url!r}; give one as in {example!r}")
+    base = parts.path.rstrip("/")
+    for end in known:
+        base = base.removesuffix(end)
+    both = "&".join(filter(None, (parts.query, query)))
+    return urlunsplit(parts._replace(path=base + path, query=both))
 
 
-def _is_cut(data: bytes) -> bool:
+_DONE = re.compile(rb"\s*\[DONE\]\s*")
+
+
+def _is_cut(event: SseEvent) -> bool:
+    """Whether the data begins as JSON and ends before its end. The words of an error count as far as they came."""
+    data = event.data
+    if event.event == "error" or data.lstrip()[:1] not in _BEGINS_JSON or _DONE.fullmatch(data):
+        return False
     try:
-        json.loads(data, strict=False)
-    except (ValueError, RecursionError):
-        return data.lstrip()[:1] in (b"{", b"[")
+        read_patiently(data.decode(errors="replace"))
+    except ValueError:
+        return True
     return False

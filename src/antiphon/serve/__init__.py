@@ -1,0 +1,1 @@
+"""Models and runs over HTTP: the back end's side, as ASGI apps."""
