@@ -21,7 +21,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,8 @@ OURS = {
     "openai": "openai", "anthropic": "anthropic", "gemini": "gemini", "azure": "azure", "deepseek": "deepseek",
     "mistral": "mistral", "xai": "xai", "groq": "groq", "together_ai": "together", "fireworks_ai": "fireworks",
 }  # fmt: skip
-PREFIX = {"fireworks_ai": "fireworks_ai/", "openai": ""}
-VENDORS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google", "azure": "openai", "deepseek": "deepseek",
-           "mistral": "mistral", "xai": "x-ai", "groq": "groq", "together": "together", "fireworks": "fireworks"}  # fmt: skip
+VENDORS = {name: {"gemini": "google", "azure": "openai", "xai": "x-ai"}.get(name, name) for name in OURS.values()}
+"""Our names to those of genai-prices."""
 HOSTS = {"fireworks", "together"}
 """They list hundreds of other people's models: only those that are served today and can call tools are of use."""
 ROUTED = {
@@ -51,7 +50,7 @@ NOT_CHAT = re.compile(
     r"transcribe|tts|turbo-instruct|voice|whisper"
 )
 OLDER = re.compile(
-    r"claude-|deepseek-|gemini-\d|gpt-(?!oss|5\.3$)|o\d|chatgpt-|grok-|codestral|devstral|mi[nx]?[is]tral|pixtral|llama|qwen"
+    r"claude-|deepseek-|gemini-\d|gpt-(?!oss|5\.3$)|o\d|chatgpt-|grok-|codestral|devstral|m(?:ist|inist|ixt)ral|open-mi|pixtral|llama|qwen"
 )
 """Names under which the providers themselves served older models; the table has patterns and other people's names too."""
 SHARED_WINDOWS = {400_000, 1_050_000}
@@ -64,10 +63,7 @@ EFFORTS = {
     "gpt-5.4-pro": "medium high xhigh",
     "gpt-5.1-codex-max": "low medium high xhigh",
     "gpt-5.2-codex": "low medium high xhigh",
-    "gpt-5.6": "off low medium high xhigh max",
-    "gpt-5.6-sol": "off low medium high xhigh max",
-    "gpt-5.6-terra": "off low medium high xhigh max",
-    "gpt-5.6-luna": "off low medium high xhigh max",
+    **dict.fromkeys(("gpt-5.6", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna"), "off low medium high xhigh max"),
     "gpt-5-chat": "",
 }
 
@@ -107,6 +103,8 @@ def evaluated(node: ast.AST) -> Any:
             return {evaluated(key): evaluated(value) for key, value in pairs if key is not None}
         case ast.Call(func=ast.Name(id="Decimal"), args=[ast.Constant(value=str(value))]):
             return float(value)
+        case ast.Call(func=ast.Attribute(attr="date"), args=[year, month, day]):
+            return date(evaluated(year), evaluated(month), evaluated(day)).isoformat()
         case ast.Call(keywords=keywords):
             return {keyword.arg: evaluated(keyword.value) for keyword in keywords if keyword.arg}
         case _:
@@ -292,11 +290,13 @@ def from_litellm(facts: dict[str, Row], table: dict[str, list[Row]], today: str)
         })  # fmt: skip
 
 
-def from_genai(table: dict[str, list[Row]], known: dict[str, dict[str, Row]]) -> Iterator[tuple[str, str, Row]]:
+def from_genai(
+    table: dict[str, list[Row]], known: dict[str, dict[str, Row]], today: str
+) -> Iterator[tuple[str, str, Row]]:
     """Older models of the same providers: what their replies cost is still asked."""
     for provider, vendor in VENDORS.items():
         for entry in table[vendor] if provider not in HOSTS | {"azure"} else ():
-            model, window, prices = entry["id"], entry.get("context_window"), genai_prices(entry["prices"])
+            model, window, prices = entry["id"], entry.get("context_window"), genai_prices(entry["prices"], today)
             if model in known[provider] or (provider == "gemini" and "claude" in model):
                 continue
             if window and prices and OLDER.match(model) and not NOT_CHAT.search(model):
@@ -305,11 +305,13 @@ def from_genai(table: dict[str, list[Row]], known: dict[str, dict[str, Row]]) ->
                 })  # fmt: skip
 
 
-def from_openrouter(table: dict[str, list[Row]], known: dict[str, dict[str, Row]]) -> Iterator[tuple[str, Row]]:
+def from_openrouter(
+    table: dict[str, list[Row]], known: dict[str, dict[str, Row]], today: str
+) -> Iterator[tuple[str, Row]]:
     """OpenRouter's models that are priced and have a window. What they read is told by their makers' own rows."""
     for entry in table["openrouter"]:
         model, window = entry["id"], entry.get("context_window")
-        prices = genai_prices(entry["prices"])
+        prices = genai_prices(entry["prices"], today)
         if "/" not in model or re.search(r"[:~]", model) or NOT_CHAT.search(model) or not window or not prices:
             continue
         maker, _, name = model.partition("/")
@@ -320,11 +322,12 @@ def from_openrouter(table: dict[str, list[Row]], known: dict[str, dict[str, Row]
         yield model, {"window": window, **shared, **thinks, "prices": prices}
 
 
-def genai_prices(prices: Row | list[Row]) -> Row | None:
-    """The newest prices; the last that has no hours or days of its own."""
+def genai_prices(prices: Row | list[Row], today: str) -> Row | None:
+    """The prices of today; of those that change with the hour, the ones that hold when nothing is said."""
     if isinstance(prices, list):
-        lasting = [each["prices"] for each in prices if "start_time" not in (each.get("constraint") or {})]
-        return genai_prices(lasting[-1])
+        rules = [(each.get("constraint") or {}, each["prices"]) for each in prices]
+        begun = [(rule.get("start_date", ""), row) for rule, row in rules if "start_time" not in rule]
+        return genai_prices(max((each for each in begun if each[0] <= today), key=lambda each: each[0])[1], today)
     fields = {"input": "input_mtok", "output": "output_mtok", "cache_read": "cache_read_mtok",
               "cache_write": "cache_write_mtok", "cache_write_long": "cache_write_1h_mtok"}  # fmt: skip
     found = {ours: prices[theirs] for ours, theirs in fields.items() if prices.get(theirs)}
@@ -354,14 +357,14 @@ def thinned(rows: dict[str, Row]) -> dict[str, Row]:
     }
 
 
-def written(date: str, sources: list[str], models: dict[str, dict[str, Row]]) -> str:
+def written(today: str, sources: list[str], models: dict[str, dict[str, Row]]) -> str:
     """The file: a line for a model, so that a difference can be read."""
     compact = {"ensure_ascii": False, "separators": (",", ":")}
     blocks: list[str] = []
     for provider, rows in models.items():
         lines = [f"{json.dumps(model)}:{json.dumps(row, **compact)}" for model, row in rows.items()]
         blocks.append(f"{json.dumps(provider)}:{{\n" + ",\n".join(lines) + "}")
-    return f'{{"date":{json.dumps(date)},"sources":{json.dumps(sources)},"models":{{\n' + ",\n".join(blocks) + "}}\n"
+    return f'{{"date":{json.dumps(today)},"sources":{json.dumps(sources)},"models":{{\n' + ",\n".join(blocks) + "}}\n"
 
 
 def gather(litellm: Path, genai: Path, today: str) -> str:
@@ -370,9 +373,9 @@ def gather(litellm: Path, genai: Path, today: str) -> str:
     models: dict[str, dict[str, Row]] = {provider: {} for provider in OURS.values()}
     for provider, model, row in from_litellm(facts, table, today):
         models[provider].setdefault(model, row)
-    for provider, model, row in list(from_genai(table, models)):
+    for provider, model, row in list(from_genai(table, models, today)):
         models[provider].setdefault(model, row)
-    models["openrouter"] = dict(from_openrouter(table, models))
+    models["openrouter"] = dict(from_openrouter(table, models, today))
     models = {provider: thinned(rows) for provider, rows in models.items()}
     for provider, rows in models.items():
         print(f"{provider}: {len(rows)} models, {sum('prices' in row for row in rows.values())} with prices")

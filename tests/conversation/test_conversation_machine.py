@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from antiphon import (
     Agent,
     Answer,
+    ApprovalRequested,
     Approve,
     Deny,
     Dropped,
@@ -298,7 +299,7 @@ class Talk(RuleBasedStateMachine):
         async def watch() -> None:
             async with self.chat.live("look") as run:
                 async for event in run:
-                    if event.seq >= leave:
+                    if event.seq >= leave or isinstance(event, ApprovalRequested):
                         break
 
         self.run(watch())
@@ -361,7 +362,7 @@ class Talk(RuleBasedStateMachine):
         async def watch() -> None:
             async with self.chat.live(decisions=decisions) as run:
                 async for event in run:
-                    if event.seq > 12:
+                    if event.seq > 12 or isinstance(event, ApprovalRequested):
                         break
 
         self.run(watch() if live else self.chat.resume(decisions=decisions))

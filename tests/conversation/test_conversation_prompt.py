@@ -422,3 +422,28 @@ async def test_retries_of_a_run_are_the_conversations_too() -> None:
     assert lines(chat.messages) == ["user: go", "assistant: abcd"]
     assert told.text() == "abcd"
     assert (chat.partial, told.of(MessageQueued)) == (None, [])
+
+
+@pytest.mark.parity("C3")
+async def test_what_is_queued_can_open_a_conversation() -> None:
+    """Something was said; it need not have been said by a prompt."""
+    chat, _ = talk("a", "b")
+    chat.follow_up("f")
+    chat.steer("s")
+    await chat.resume()
+    assert lines(chat.messages) == ["user: s", "assistant: a", "user: f", "assistant: b"]
+
+
+@pytest.mark.parity("C3")
+async def test_a_failed_reply_behind_an_answer_is_nothing_to_go_on_from() -> None:
+    """Without it the transcript ends in an assistant message; refused before anything is told."""
+    chat, model = talk("a", hooks=Hooks[Any](on_run_start=lambda c: 1 / 0 if len(c.messages) > 1 else None))
+    await chat.prompt("one")
+    chat.follow_up("f")
+    with pytest.raises(RunError):
+        await chat.resume()
+    chat.clear_queue("follow_up")
+    told = heard(chat)
+    with pytest.raises(UsageError, match="not the model's turn"):
+        await chat.resume()
+    assert (told.events, len(model.requests), chat.running) == ([], 1, False)

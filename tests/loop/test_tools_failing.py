@@ -91,8 +91,8 @@ async def test_an_error_longer_than_a_result_may_be_is_cut() -> None:
     assert (result.is_error, "x" * 5000 in str(result.details)) == (True, True)
 
 
-@pytest.mark.parity("I7")
 async def test_a_name_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    """I7: an invented name is repaired in the next turn, if the model knows the real ones."""
     results = await read_by_model([call("serach")], tools=[tool("search"), tool("look")])
     assert results["serach-1"].text == (
         "<tool_error name=\"serach\">no tool named 'serach'; did you mean 'search'? the tools are: search, look</tool_error>"
@@ -132,9 +132,8 @@ async def test_the_transcript_keeps_what_the_model_wrote_and_the_result_says_wha
     assert results["c1"].used_arguments == '{"city":"Oslo","days":3}'
 
 
-@pytest.mark.parity("I8")
 async def test_calls_that_are_wrong_again_and_again_end_the_run_at_a_limit() -> None:
-    """A model that invents names for ever, or the same wrong arguments under many, is stopped after so many in a row."""
+    """I8: a model that invents names for ever, or the same wrong arguments under many, is stopped after so many in a row."""
     replies = [[call("nobody")], [call("weather", "w1")], [call("nothing")], [call("weather", "w2")], "unheard"]
     run = Agent(Scripted(*replies), tools=[tool("weather", parameters=CITY)]).run("hi", limits=Limits(invalid_calls=4))
     heard = Heard(run)

@@ -1,12 +1,15 @@
 """What a request costs."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from antiphon.providers.anthropic.decode import AnthropicDecoder
 from antiphon.providers.catalogue import model_info
-from antiphon.types.request import Prices, PriceTier
+from antiphon.types.request import Prices, PriceTier, UsageChunk
 from antiphon.types.usage import Usage
 
 often = settings(deadline=None, max_examples=200)
@@ -79,6 +82,22 @@ def test_what_is_kept_longer_in_a_cache_costs_more() -> None:
     )
     unpriced = Prices(input=3, output=15, cache_write=3.75)
     assert unpriced.cost(Usage(input=10**6, cache_write=10**6, cache_write_long=10**6)) == pytest.approx(3.75)
+
+
+def test_what_anthropic_reports_of_an_hour_s_cache_is_billed_as_such() -> None:
+    """platform.claude.com/docs/en/build-with-claude/prompt-caching, "1-hour cache duration": `cache_creation` splits it."""
+    counts = {
+        "input_tokens": 100_000,
+        "cache_creation_input_tokens": 500_000,
+        "cache_creation": {"ephemeral_5m_input_tokens": 200_000, "ephemeral_1h_input_tokens": 300_000},
+        "output_tokens": 0,
+    }
+    deltas = AnthropicDecoder("anthropic").feed(
+        json.dumps({"type": "message_start", "message": {"usage": counts}}).encode(), "message_start"
+    )
+    (usage,) = [delta.usage for delta in deltas if isinstance(delta, UsageChunk)]
+    assert (usage.input, usage.cache_write, usage.cache_write_long) == (600_000, 500_000, 300_000)
+    assert SONNET.cost(usage) == pytest.approx(0.1 * 3 + 0.2 * 3.75 + 0.3 * 6)
 
 
 def test_a_tier_counts_for_the_whole_of_a_large_request() -> None:

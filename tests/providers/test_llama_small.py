@@ -147,6 +147,7 @@ async def told(question: str, *results: tuple[str, bool], lead: str = " It is ")
 
 async def test_a_result_is_quoted_behind_the_models_words() -> None:
     assert await told("how warm?", ("6 °C", False)) == "It is 6 °C."
+    assert await told("where?", ("src/", False), lead=" src: ") == "src: src/"
     assert await told("what files?", ("a.py\nb.py", False), lead=" files: ") == "files:\na.py\nb.py"
 
 

@@ -1,4 +1,4 @@
-"""A real server on this machine for an ASGI app, and a client that speaks HTTP by hand."""
+"""A real server on this machine for a proxy app, its client, and one that speaks HTTP by hand."""
 
 import asyncio
 import json
@@ -8,9 +8,25 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 import uvicorn
+from starlette.applications import Starlette
 
+from antiphon.errors import ModelError
+from antiphon.providers.proxy import ProxyModel
+from antiphon.serve.proxy import fixed_tokens, proxy_app
+from antiphon.types.messages import UserMessage
+from antiphon.types.request import Delta, Model, ModelInfo, ModelRequest, Prices
 from antiphon.wire.http import aclose
+
+INFO = ModelInfo(
+    provider="anthropic",
+    id="claude-x",
+    context_window=1000,
+    thinking_levels=("off", "low", "high"),
+    prices=Prices(input=1, output=10),
+)
+HI = ModelRequest(messages=[UserMessage.of("hi")])
 
 
 class Back:
@@ -63,3 +79,21 @@ def body_of(model: str, **more: Any) -> dict[str, Any]:
     """A request that says hello."""
     hello = {"type": "user", "parts": [{"type": "text", "text": "hi"}]}
     return {"version": 1, "model": model, "transcript": {"version": 1, "messages": [hello]}, **more}
+
+
+def app_of(model: Any, **options: Any) -> Starlette:
+    return proxy_app({"fast": model}, fixed_tokens("t"), **options)
+
+
+def client(back: Back, name: str = "fast", **options: Any) -> ProxyModel:
+    return ProxyModel(back.url, name, **{"token": "t", **options})
+
+
+async def deltas_of(model: Model, request: ModelRequest = HI) -> list[Delta]:
+    return [delta async for delta in model.stream(request)]
+
+
+async def failure_of(model: Model, request: ModelRequest = HI) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await deltas_of(model, request)
+    return caught.value

@@ -259,6 +259,10 @@ async def after_response(session: Session, request: ModelRequest, message: Assis
 
 def changed_reply(message: AssistantMessage, change: UseReply) -> AssistantMessage:
     if change.message is not None:
+        if not isinstance(change.message, AssistantMessage):  # pyright: ignore[reportUnnecessaryIsInstance] - not every caller is typed
+            raise UsageError(
+                f"after_model_response gave {type(change.message).__name__} for the reply; give an AssistantMessage"
+            )
         message = replace(change.message, id=message.id, created_at=message.created_at, usage=message.usage)
     if change.calls is not None:
         spoken = tuple([part for part in message.parts if not isinstance(part, ToolCall)])

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, assert_never
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
@@ -36,6 +37,7 @@ from antiphon.loop.state import (
 from antiphon.loop.telling import cancelled_from_outside, told, undisturbed
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.events import (
+    ApprovalRequested,
     ContextReplaced,
     MessageQueued,
     MessageReturned,
@@ -149,6 +151,15 @@ class Driver:
         if isinstance(self.first, Resumed):
             self.work.tell_requested()
             self.work.tell_decided(self.first.decisions)
+            self._tell_pending()
+
+    def _tell_pending(self) -> None:
+        """Who watches the run must see what still waits; a sub-agent tells of its own when it goes on."""
+        for slot in self.session.state.pending if self.session.live else ():
+            if slot.nested is None:
+                arguments: dict[str, Any] = msgspec.json.decode(slot.arguments) if slot.arguments else {}
+                said: dict[str, Any] = {"name": slot.call.name, "arguments": arguments, "question": slot.question}
+                self.session.teller.tell(ApprovalRequested, call_id=slot.call.id, **said)
 
     def _tell_left_out(self, before: History) -> None:
         """Going on may leave a failed reply out: viewers must take it back."""
@@ -256,7 +267,8 @@ class Driver:
         session = self.session
         session.closing = True
         reason = halted.reason if halted is not None else session.state.reason
-        if self.work.busy or (halted is not None and halted.status in ("aborted", "stopped")):
+        busy = self.work.running or self.work.approvers
+        if busy or (halted is not None and halted.status in ("aborted", "stopped")):
             session.signal(reason)
         yield self.work.stop
         if halted is not None or session.state.phase not in (Phase.DONE, Phase.STOPPED, Phase.HELD):

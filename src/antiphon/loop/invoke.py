@@ -51,11 +51,6 @@ class Work:
     def idle(self) -> bool:
         return not (self.todo or self.ready or self.running or self.ended)
 
-    @property
-    def busy(self) -> bool:
-        """Whether somebody's code runs in a task of its own: a body, or an approver."""
-        return bool(self.running or self.approvers)
-
     def add(self, call_ids: tuple[str, ...]) -> None:
         """These calls may move on. A new batch is told of first, every call in order."""
         self.tell_requested()

@@ -8,7 +8,9 @@ __all__ = ["ANNOTATIONS", "Node", "References", "accepts_null", "children", "mer
 
 Node: TypeAlias = dict[str, Any]
 
-ANNOTATIONS = frozenset({"$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"})
+ANNOTATIONS = frozenset(
+    {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"}
+)
 """Keywords that say something of a place and demand nothing of its value."""
 
 _MAPS = ("dependentSchemas", "patternProperties", "properties")
@@ -17,6 +19,11 @@ _ONE = (
     "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
     "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
+
+_LIMITS: dict[str, Any] = {
+    **dict.fromkeys(("minimum", "minLength", "minItems", "minProperties", "exclusiveMinimum"), max),
+    **dict.fromkeys(("maximum", "maxLength", "maxItems", "maxProperties", "exclusiveMaximum"), min),
+}
 
 
 def children(node: Node) -> Iterator[tuple[str, Any]]:
@@ -101,6 +108,12 @@ def merged(parts: list[Node]) -> Node | None:
                 whole[keyword] = both
             else:
                 return None
+    closed = [part.get("properties", {}) for part in parts if part.get("additionalProperties") is False]
+    if len(parts) > 1 and closed and "properties" in whole:  # a closed part allows its own members alone
+        members = {name: each for name, each in whole["properties"].items() if all(name in own for own in closed)}
+        if not members.keys() >= {name for name in whole.get("required", ()) if name in whole["properties"]}:
+            return None
+        whole["properties"] = members
     return whole
 
 
@@ -121,20 +134,20 @@ def _both(keyword: str, one: Any, other: Any) -> Any:
         case "allOf":
             return [*one, *other]
         case "type":
-            kinds = [kind for kind in _listed(one) if kind in _listed(other)]
-            if "integer" in (*_listed(one), *_listed(other)) and "number" in (*_listed(one), *_listed(other)):
-                kinds = list(dict.fromkeys([*kinds, "integer"]))
-            return (kinds[0] if len(kinds) == 1 else kinds) or None
+            return _common_types(_listed(one), _listed(other))
         case "enum":
             return [value for value in one if value in other] or None
-        case "minimum" | "minLength" | "minItems" | "minProperties" | "exclusiveMinimum":
-            return max(one, other)
-        case "maximum" | "maxLength" | "maxItems" | "maxProperties" | "exclusiveMaximum":
-            return min(one, other)
         case "additionalProperties":
             return False if False in (one, other) else None
         case _:
-            return None
+            return _LIMITS[keyword](one, other) if keyword in _LIMITS else None
+
+
+def _common_types(one: list[Any], other: list[Any]) -> Any:
+    kinds = [kind for kind in one if kind in other]
+    if {"integer", "number"} <= {*one, *other} and "number" not in kinds and "integer" not in kinds:
+        kinds.append("integer")
+    return (kinds[0] if len(kinds) == 1 else kinds) or None
 
 
 def _listed(kinds: Any) -> list[Any]:

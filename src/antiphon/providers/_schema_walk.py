@@ -22,7 +22,7 @@ _FREE = frozenset({"patternProperties", "unevaluatedProperties", "propertyNames"
 _SAYS_WHAT = frozenset({"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "items"})
 
 
-class Untellable(Exception):  # noqa: N818 - what happened; it never leaves the dialects
+class Untellable(Exception):
     """The dialect is strict, and this schema cannot be told in it without becoming another one."""
 
 
@@ -105,33 +105,40 @@ class Walk:
 
     def _without_all_of(self, node: Node, path: str, above: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
         """A node whose `allOf` is told as one schema with it."""
-        parts: list[Node] = []
-        waiting: list[Any] = list(node["allOf"])
+        rest = {keyword: value for keyword, value in node.items() if keyword != "allOf"}
+        parts, above = self._flat(node["allOf"], path, above, alone=not rest.keys() - ANNOTATIONS)
+        whole: Node | None = merged([*parts, rest])
+        if whole is None:
+            self.refuse(path, "the parts of 'allOf' contradict each other; the first are told")
+            whole = Node()
+            for part in (*parts, rest):
+                whole |= {keyword: value for keyword, value in part.items() if keyword not in whole}
+        return whole, above
+
+    def _flat(
+        self, parts: list[Any], path: str, above: tuple[str, ...], *, alone: bool
+    ) -> tuple[list[Node], tuple[str, ...]]:
+        """The parts of an `allOf`, those within them too, with what they refer to. `alone`: nothing else is demanded."""
+        flat: list[Node] = []
+        waiting = list(parts)
         while waiting:
             part: Any = waiting.pop(0)
-            if not isinstance(part, dict):
-                continue
-            one = cast("Node", part)
+            one = cast("Node", part) if isinstance(part, dict) else {}
             pointer = one.get("$ref")
             if isinstance(pointer, str):
                 target = self.references.target(pointer)
-                if target is None or self.references.is_cyclic(pointer):
-                    if len(node["allOf"]) == 1 and not node.keys() - ANNOTATIONS - {"allOf"}:
-                        return {**node, "$ref": pointer} if target is None else {"$ref": pointer}, above
-                    self.refuse(path, "a part of 'allOf' that contains itself was left out")
+                if target is not None and self.references.is_cyclic(pointer):
+                    if alone and len(parts) == 1:
+                        return [{"$ref": pointer}], above
+                    target = None
+                if target is None:
+                    self.refuse(path, f"a part of 'allOf' cannot be told: {pointer!r}")
                     continue
                 above = (*above, pointer)
-                one = {**target, **{key: value for key, value in one.items() if key != "$ref"}}
+                one = {**target, **{keyword: value for keyword, value in one.items() if keyword != "$ref"}}
             waiting[:0] = one.get("allOf", ())
-            parts.append({keyword: value for keyword, value in one.items() if keyword != "allOf"})
-        rest = {keyword: value for keyword, value in node.items() if keyword != "allOf"}
-        whole = merged([*parts, rest])
-        if whole is None:
-            self.refuse(path, "the parts of 'allOf' contradict each other; the first are told")
-            whole = {}
-            for part in (*parts, rest):
-                whole = {**part, **whole}
-        return whole, above
+            flat.append({keyword: value for keyword, value in one.items() if keyword != "allOf"})
+        return flat, above
 
     def _told_plain(self, node: Node, path: str, above: tuple[str, ...]) -> Node:
         told: Node = {}
@@ -149,6 +156,8 @@ class Walk:
                 lost[keyword] = value
             else:
                 told[keyword] = self._inner(keyword, value, path, above)
+        if self.dialect.items and _is(told, "array") and not told.keys() & {"items", "prefixItems"}:
+            told["items"] = self.told({}, f"{path}/items", above)
         if lost:
             self._lose(told, lost, path)
         if self.dialect.closed:
@@ -172,9 +181,9 @@ class Walk:
                 self.told(each, f"{path}/{keyword}/{place}", above)
                 for place, each in enumerate(cast("list[Any]", value))
             ]
-        if keyword in _SCHEMAS and isinstance(value, dict):
+        if keyword in _SCHEMAS and (isinstance(value, dict) or (keyword == "items" and isinstance(value, bool))):
             return self.told(value, f"{path}/{keyword}", above)
-        return value
+        return cast("Any", value)
 
     def _lose(self, told: Node, lost: Node, path: str) -> None:
         """What the target cannot hold a model to is said in the description: the arguments are checked all the same."""
@@ -192,8 +201,7 @@ class Walk:
             raise Untellable(f"{path or '/'}: anything is allowed there")
         if free := sorted(_FREE & given.keys()):
             raise Untellable(f"{path or '/'}: {free[0]!r} cannot be told")
-        kinds = told.get("type")
-        if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds) and "properties" not in told:
+        if not _is(told, "object") and "properties" not in told:
             return
         extra = given.get("additionalProperties", False if given.get("properties") else None)
         if extra is not False:
@@ -212,3 +220,9 @@ class Walk:
         self._properties += len(members)
         if self._properties > self.dialect.most_properties:
             raise Untellable(f"more than {self.dialect.most_properties} members")
+
+
+def _is(node: Node, kind: str) -> bool:
+    """Whether a value may be of this type, as far as `type` says it."""
+    kinds: Any = node.get("type")
+    return kinds == kind or (isinstance(kinds, list) and kind in kinds)

@@ -36,9 +36,8 @@ class IdRule(Struct, frozen=True, kw_only=True):
         `repeat` is the place of the reply if an earlier one has a call of this id.
         """
         nine = self.style == "nine"
-        if repeat is None and 1 <= len(call_id) <= self.longest and not _ILLEGAL.search(call_id):
-            if not nine or (len(call_id) == 9 and call_id.isalnum()):
-                return call_id
+        if repeat is None and self._may_be_sent(call_id):
+            return call_id
         said = call_id if repeat is None else f"{repeat}:{call_id}"
         digest = hashlib.sha256(said.encode(errors="replace"))
         if nine:
@@ -46,6 +45,11 @@ class IdRule(Struct, frozen=True, kw_only=True):
             return "".join([_ALPHABET[number // 62**place % 62] for place in range(9)])
         readable = _ILLEGAL.sub("_", call_id)[: self.longest - _DIGEST - 1]
         return f"{readable}_{digest.hexdigest()[:_DIGEST]}"
+
+    def _may_be_sent(self, call_id: str) -> bool:
+        if self.style == "nine":
+            return len(call_id) == 9 and call_id.isascii() and call_id.isalnum()
+        return 1 <= len(call_id) <= self.longest and not _ILLEGAL.search(call_id)
 
 
 class NameRule(Struct, frozen=True, kw_only=True):
@@ -74,7 +78,7 @@ class CallIds:
 
     def __init__(self, rule: IdRule | None, first: Mapping[str, int] | None) -> None:
         self._rule = rule
-        self._first = first
+        self._first = first if rule is not None and rule.unique else None
         self._own: dict[str, str] = {}
 
     def reply(self, message: AssistantMessage, place: int) -> None:

@@ -14,7 +14,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     known, and told once elsewhere. A reference never has anything beside it. `keywords` and `formats` are those that are
     known, `None` for any; what is not is said in the description. `one_of`, `all_of`, `constants`, `defaults`: whether
     these keywords are known (else `anyOf`, one merged schema, `enum`, a word in the description). `null_lists`: a type may
-    be a list with `null` in it. `plain_top`: the schema of a tool must be an object without alternatives at its top.
+    be a list with `null` in it. `items`: an array must say what its items are. `plain_top`: the schema of a tool must be an
+    object without alternatives at its top.
 
     `strict` is the dialect of a mode in which a model cannot leave the schema. There `closed` means that every object must
     be closed (what is free cannot be told), `all_required` that every member must be required, so that one that may be
@@ -30,6 +31,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     constants: bool = True
     defaults: bool = True
     null_lists: bool = True
+    items: bool = False
     plain_top: bool = False
     closed: bool = False
     all_required: bool = False
@@ -57,6 +59,7 @@ _OPENAI_STRICT = Dialect(
     one_of=False,
     all_of=False,
     defaults=False,
+    items=True,
     plain_top=True,
     closed=True,
     all_required=True,
@@ -79,15 +82,14 @@ DIALECTS: dict[str, Dialect] = {
     # Servers and templates of which nothing is known: many look at `properties` alone, and follow no reference.
     "inlined": Dialect(references="inline"),
     # platform.openai.com/docs/guides/function-calling: "schema must have type 'object' and not have 'oneOf'/'anyOf'/
-    # 'allOf'/'enum'/'not' at the top level".
-    "openai": Dialect(plain_top=True, strict=_OPENAI_STRICT),
+    # 'allOf'/'enum'/'not' at the top level", "array schema missing items".
+    "openai": Dialect(items=True, plain_top=True, strict=_OPENAI_STRICT),
     # platform.claude.com/docs/en/agents-and-tools/tool-use: "input_schema does not support oneOf, allOf, or anyOf at the
     # top level".
     "anthropic": Dialect(plain_top=True, strict=_ANTHROPIC_STRICT),
     # ai.google.dev/api/generate-content, "responseJsonSchema" and "FunctionDeclaration": the subset that is listed there.
     "gemini": Dialect(
-        keywords=_COMMON
-        | {"maxItems", "maximum", "minItems", "minimum", "oneOf", "prefixItems", "propertyOrdering"},
+        keywords=_COMMON | {"maxItems", "maximum", "minItems", "minimum", "oneOf", "prefixItems", "propertyOrdering"},
         all_of=False,
         constants=False,
         defaults=False,

@@ -117,7 +117,7 @@ class HttpModel(ABC):
         with suppress(ModelError):
             await fetch_json(self._address.models_url, await self._all_headers(None), limits=_WARM_LIMITS)
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027 - a model has it, and here there is nothing to do
         """Nothing to do: connections belong to the event loop, which all models in it share."""
 
     @abstractmethod

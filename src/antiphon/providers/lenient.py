@@ -41,7 +41,12 @@ def index_in(value: Any) -> int | None:
     """A place, also as text or as a number with a point."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 10:
         return int(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _FARTHEST and value == value // 1:
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value < _FARTHEST
+        and value == value // 1
+    ):
         return int(value)
     return None
 

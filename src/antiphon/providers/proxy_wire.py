@@ -171,19 +171,18 @@ _TAGS: Final = frozenset([event.__struct_config__.tag for event in (*_DELTA_OF, 
 
 def encode_request(model: str, origin: str, request: ModelRequest) -> bytes:
     """The body of a request for a model. Raises `UsageError` for what JSON cannot hold (in `meta`, say)."""
-    body = ProxyRequest(
-        version=VERSION,
-        model=model,
-        transcript=msgspec.Raw(dump_messages(request.messages)),
-        origin=origin,
-        instructions=request.instructions,
-        tools=request.tools,
-        tool_choice=request.tool_choice,
-        settings=request.settings,
-        session_id=request.session_id,
-        meta=request.meta,
-    )
-    return _encoded(body)
+    fields = {
+        "version": VERSION,
+        "model": model,
+        "origin": origin,
+        "instructions": request.instructions,
+        "tools": request.tools,
+        "tool_choice": request.tool_choice,
+        "settings": request.settings,
+        "session_id": request.session_id,
+        "meta": request.meta,
+    }
+    return b'{"transcript":%b,%b' % (dump_messages(request.messages), _encoded(fields)[1:])
 
 
 def decode_request(body: bytes) -> ProxyRequest:
@@ -253,7 +252,7 @@ def _stranger(data: bytes, error: Exception) -> WarningChunk:
     return WarningChunk("unknown_event", f"the back end sent an event of the kind {kind!r}, which is not known here")
 
 
-def _encoded(value: Struct) -> bytes:
+def _encoded(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):

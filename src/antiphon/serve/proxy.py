@@ -194,6 +194,7 @@ class _Reply(Response):
         self._keep_alive = keep_alive
         self._lock = anyio.Lock(fast_acquire=True)
         self._said = 0  # events so far
+        self._over = False  # servers report a disconnection after the last byte too
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the shape of ASGI
         await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
@@ -215,11 +216,13 @@ class _Reply(Response):
             group.start_soon(watch)
             group.start_soon(self._keep_warm, say)
             await self._tell(say)
+            self._over = True
             await say(b"", more=False)
             group.cancel_scope.cancel()
 
     def _leave(self, scope: anyio.CancelScope) -> None:
-        self._cancel.cancel("the client went away")
+        if not self._over:
+            self._cancel.cancel("the client went away")
         scope.cancel()
 
     async def _keep_warm(self, say: Callable[[bytes], Awaitable[None]]) -> None:

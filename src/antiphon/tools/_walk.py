@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
-__all__ = ["ABSENT", "Node", "Path", "default_of", "holds", "inner", "known_names", "parts", "referred"]
+__all__ = ["ABSENT", "Node", "Path", "default_of", "holds", "inner", "known_names", "parts", "referred", "with_choices"]
 
 Node: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str | int, ...]
@@ -86,13 +86,13 @@ def holds(schema: Any, *keywords: str) -> bool:
 
 def known_names(root: Node, path: Path) -> list[str]:
     """The members that an object at `path` may have, those of every alternative."""
-    found = _with_choices([root], root)
+    found = with_choices([root], root)
     for step in path:
-        found = _with_choices(list(inner(found, step)), root)
+        found = with_choices(list(inner(found, step)), root)
     return list(dict.fromkeys([name for each in found for name in each.get("properties", ())]))
 
 
-def _with_choices(nodes: list[Any], root: Node) -> list[Node]:
+def with_choices(nodes: list[Any], root: Node) -> list[Node]:
     """`parts` of all nodes and of their alternatives."""
     found: list[Node] = []
     waiting = list(reversed(nodes))

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from antiphon.errors import ToolError
 from antiphon.tools._json import Notes, NotJson, json_text
+from antiphon.tools._nulls import drop_nulls
 from antiphon.tools._walk import Node, Path, holds, known_names
 from antiphon.tools.defaults import fill_defaults
 
@@ -79,14 +80,17 @@ class Arguments(ABC):
         self.parameters = parameters
         self._has_defaults = holds(parameters, "default")
 
-    def prepare(self, text: str) -> Prepared:
+    def prepare(self, text: str, *, strict: bool = False) -> Prepared:
         """The arguments that a model wrote; blank text is an empty object.
 
-        A number without a fraction is an integer, however it was written. Raises `ArgumentError` for what is not a JSON
-        object, and for what the tool's schema does not allow.
+        A number without a fraction is an integer, however it was written. `strict`: the provider may have held the model
+        to the schema in a mode that has no members to leave out, so that `null` may mean that one was. Raises
+        `ArgumentError` for what is not a JSON object, and for what the tool's schema does not allow.
         """
         try:
             given = parsed(text)
+            if strict:
+                drop_nulls(self.parameters, given)
             if self._has_defaults:
                 fill_defaults(self.parameters, given)
             canonical = msgspec.json.encode(given).decode()

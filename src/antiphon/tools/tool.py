@@ -173,7 +173,7 @@ class Tool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def prepare(self, text: str) -> Prepared:
         """The arguments that a model wrote, filled and checked. Raises `ArgumentError`, whose text is for the model."""
-        return self.arguments.prepare(text)
+        return self.arguments.prepare(text, strict=bool(self.strict))
 
     def prepare_object(self, given: dict[str, Any]) -> Prepared:
         """The arguments that a hook or a person gave instead, filled and checked in the same way."""

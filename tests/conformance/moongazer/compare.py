@@ -18,6 +18,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         r'Invalid arguments for tool "[^"]*": ',
         r"the arguments (do not fit|are not valid JSON|must be one JSON object|given in the model's place)",
     ),
+    "answer": (r"Cannot use 'in' operator|Cannot read propert", r".* means nothing here"),
     "name": (r'Duplicate tool name[^"]*"(?P<name>[^"]+)"', r"[^']*'(?P<name>[^']+)'"),
 }
 """Sentences of the engines themselves, whose words are their own."""

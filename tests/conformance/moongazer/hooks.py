@@ -10,7 +10,7 @@ from antiphon import Hooks, Stop, Text, ToolHooks, UseArguments, UseReply, UseRe
 from .projection import call_from, calls_of, message_of, messages_from, roles_of, status_of
 from .stage import Stage, raised, root_text, wait_ms
 
-__all__ = ["HookMaker", "Hook"]
+__all__ = ["Hook", "HookMaker"]
 
 Hook = Callable[[Any], Awaitable[Any]]
 MakeTool = Callable[[dict[str, Any]], Any]
@@ -27,7 +27,7 @@ class HookMaker:
 
     def hooks(self, declared: dict[str, Any], **more: Hook) -> Hooks:
         """The hooks of an agent or a run. `more` are called before the declared ones of the same name."""
-        made = {name: self.hook(name, action) for name, action in declared.items()}
+        made: dict[str, Any] = {name: self.hook(name, action) for name, action in declared.items()}
         for name, first in more.items():
             made[name] = both(first, made[name]) if name in made else first
         return Hooks(**made)

@@ -1,12 +1,16 @@
-"""Plays a recorded scenario with antiphon: the same input, the same moments, and what was seen in the same words."""
+"""Plays recorded scenarios with antiphon: the same input, the same moments, and what was seen in the same words."""
 
 import asyncio
 import contextlib
-from typing import Any
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from antiphon import Agent, CancelToken, Event, RunError, ToolRegistry, UsageError
 
 from .clock import run_in_virtual_time
+from .compare import differing
+from .differences import Entry, Verdict, judge, read_entries
 from .hooks import HookMaker
 from .listeners import ExtraListeners
 from .models import scripted_model
@@ -14,7 +18,46 @@ from .projection import Teller, messages_from, messages_of, status_of
 from .stage import Stage, root_text
 from .tools import NO_RECOVERY, Source, limits, make_tool
 
-__all__ = ["play"]
+__all__ = ["Report", "judged", "play", "play_all", "recordings"]
+
+
+class Report(NamedTuple):
+    """What came of all scenarios of a folder."""
+
+    equal: list[str]
+    differs: list[tuple[str, Entry]]
+    unlisted: list[tuple[str, str]]
+    stale: list[str]
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The scenario files of a folder, in order."""
+    return sorted(folder.glob("*.json"))
+
+
+def play_all(folder: Path) -> Report:
+    """Play every scenario of a folder and hold it against the list of differences."""
+    report, entries = Report([], [], [], []), read_entries()
+    for path in recordings(folder):
+        scenario = json.loads(path.read_text())
+        verdict = judged(scenario, entries)
+        name = scenario["name"]
+        if verdict.equal:
+            report.equal.append(name)
+        report.differs.extend([(name, entry) for entry in verdict.entries])
+        report.stale.extend([f"{name}: {entry.name}" for entry in verdict.stale])
+        if verdict.unlisted:
+            report.unlisted.append((name, "\n".join(verdict.unlisted.values())))
+    return report
+
+
+def judged(scenario: dict[str, Any], entries: list[Entry]) -> Verdict:
+    """Play one scenario and hold it against the entries."""
+    try:
+        observed = json.loads(json.dumps(play(scenario["input"])))
+    except Exception as error:  # noqa: BLE001 - a fault of the player is one of this scenario, not of the others
+        return Verdict((), {"player": f"it could not be played: {error!r}"}, ())
+    return judge(scenario, differing(scenario["observed"], observed), entries)
 
 
 def play(given: dict[str, Any]) -> dict[str, Any]:

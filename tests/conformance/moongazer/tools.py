@@ -1,7 +1,7 @@
 """The declared tools and tool sources of a scenario."""
 
 import asyncio
-import datetime
+import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -113,7 +113,7 @@ SPECIAL: dict[str, Callable[[], Any]] = {
     "circular": circular,
     "function": lambda: circular,
     "error_object": lambda: Boom("an error as a value"),
-    "date": lambda: datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc),
+    "date": lambda: dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
     "map": lambda: {"a": 1},
     "symbol": object,
 }

@@ -1,6 +1,7 @@
 """The Messages API over HTTP: Anthropic, and every server that speaks its API."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from antiphon.errors import UsageError
@@ -63,7 +64,7 @@ class Anthropic(HttpModel):
         self.schema_mode = encoder.keeps_schemas
         super().__init__(address, info, encoder, api_key=api_key, headers=headers, limits=limits)
 
-    _standing_headers = {"anthropic-version": _VERSION}
+    _standing_headers: ClassVar[Mapping[str, str]] = {"anthropic-version": _VERSION}
 
     def _decoder(self, request: ModelRequest, request_id: str | None) -> AnthropicDecoder:  # noqa: ARG002 - the reply tells all
         return AnthropicDecoder(self.info.provider, request_id=request_id)

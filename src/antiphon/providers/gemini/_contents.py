@@ -16,7 +16,7 @@ from antiphon.providers.gemini._media import inline_part, media_part
 from antiphon.providers.history import ForeignThinking, HistoryRules, Visible
 from antiphon.providers.json_text import dumps
 from antiphon.types.content import File, Image, Part, Text, Thinking, ToolCall
-from antiphon.types.messages import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from antiphon.types.messages import AssistantMessage, ToolResultMessage
 from antiphon.types.request import ModelInfo
 
 __all__ = ["ContentWriter", "history_rules"]

@@ -29,7 +29,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 def signature_mark(signature: str, length: int, origin: str | None) -> str | None:
     """The mark as JSON text."""
-    return mark_of(origin, {"signature": signature, "length": length})
+    return mark_of(origin, {"signature": signature, "length": length} if length else {"signature": signature})
 
 
 def mark_in(text: str | None) -> Mark | None:

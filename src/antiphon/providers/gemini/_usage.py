@@ -23,7 +23,8 @@ def usage_of(reported: dict[str, Any]) -> Usage:
     """The report as a `Usage`; what has no field there is in `extra`."""
     thoughts = count_in(reported.get("thoughtsTokenCount"))
     return Usage(
-        input=(count_in(reported.get("promptTokenCount")) or 0) + (count_in(reported.get("toolUsePromptTokenCount")) or 0),
+        input=(count_in(reported.get("promptTokenCount")) or 0)
+        + (count_in(reported.get("toolUsePromptTokenCount")) or 0),
         output=(count_in(reported.get("candidatesTokenCount")) or 0) + (thoughts or 0),
         total=count_in(reported.get("totalTokenCount")),
         cache_read=count_in(reported.get("cachedContentTokenCount")),

@@ -104,9 +104,7 @@ class GeminiEncoder:
         known, encoded = self._tools
         if tools != known:
             schemas = self._schemas.tools(tools)
-            encoded = msgspec.Raw(
-                dumps([_declaration(tool, told) for tool, told in zip(tools, schemas, strict=True)])
-            )
+            encoded = msgspec.Raw(dumps([_declaration(tool, told) for tool, told in zip(tools, schemas, strict=True)]))
             self._tools = (tools, encoded)
         return encoded
 

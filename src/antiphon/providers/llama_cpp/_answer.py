@@ -59,7 +59,7 @@ async def answer(asker: Asker, question: str, results: Sequence[tuple[str, bool]
     async with aclosing(_lead(asker, question, whole, below=below)) as pieces:
         async for piece in pieces:
             yield piece
-    yield f"\n{whole}" if below else whole if whole[-1] in ".!?" else f"{whole}."
+    yield f"\n{whole}" if below else f"{whole}." if whole[-1].isalnum() or whole[-1] in ")%" else whole
 
 
 def excerpt(question: str, text: str) -> str:

@@ -19,6 +19,8 @@ from antiphon.providers.openai_chat._chunk import Choice, Chunk, FirstChunk, Fra
 from antiphon.providers.openai_chat._chunk import Delta as WireDelta
 from antiphon.providers.openai_chat._details import Details, said_in
 from antiphon.providers.openai_chat._halves import Halves
+from antiphon.providers.openai_chat._rescue import Rescuer
+from antiphon.providers.openai_chat._think_tags import TagSplitter
 from antiphon.providers.openai_chat._usage import Report
 from antiphon.providers.openai_chat.profiles import PROFILES, Profile
 from antiphon.providers.peer import DONE, Peer
@@ -57,13 +59,14 @@ _BROKEN: dict[str | None, type[ModelError]] = {
 class ChatDecoder:
     """Decodes one reply: `feed` it the data of each event, then `finish`.
 
-    `origin` is the `provider:model` that a call's opaque data is marked with, so that it goes back only there. `done`
+    `origin` is the `provider:model` that a call's opaque data is marked with, so that it goes back only there. `tools` are
+    those that were offered: only their calls are found in text, if the profile wants that. `done`
     says that `[DONE]` came: nothing that matters will follow. `terminal` says that the reply is whole.
     """
 
     __slots__ = (
-        "_calls", "_choice", "_details", "_halves", "_head", "_peer", "_read", "_reason", "_refused", "_report", "_spoke",
-        "_thinking", "done",
+        "_calls", "_choice", "_details", "_halves", "_head", "_peer", "_read", "_reason", "_refused", "_report", "_rescuer",
+        "_splitter", "_spoke", "_thinking", "done",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +79,8 @@ class ChatDecoder:
     ) -> None:
         profile = profile or PROFILES["generic"]
         self._peer = Peer(profile.name, request_id)
+        self._splitter = TagSplitter(profile.think_tags) if profile.think_tags else None
+        self._rescuer = Rescuer(profile.rescue, tools, self._peer) if self._splitter or profile.rescue else None
         self._read: Callable[[bytes], Chunk] = _read_first
         self._head: tuple[str | None, str | None] = (None, None)  # the reply's id, and the model that was served
         self._choice: int | None = None  # which candidate is read: the first that was seen
@@ -126,9 +131,12 @@ class ChatDecoder:
             raise self._peer.error(_BROKEN[reason], text, code=reason)
         out = self._halves.flush()
         self._end_thought(out)
+        called = self._end_text(out)
         self._calls.close(out)
         self._tell_rest(out)
         label = _REASONS.get(reason.lower(), "stop") if reason else ("tool_calls" if self._calls else "stop")
+        if called and label == "stop":
+            label = "tool_calls"
         if self._refused and label == "stop":
             label = "refused"
         out.append(FinishChunk(label, reason, *self._head))
@@ -158,12 +166,14 @@ class ChatDecoder:
         if delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.reasoning_details:
             self._take_thought(delta, out)
         if delta.content:
-            if delta.extra_content or self._thinking:
+            if delta.extra_content or self._thinking or self._rescuer:
                 self._take_marked(delta, out)
             else:
                 out.append(TextChunk(delta.content))
         if delta.tool_calls:
             self._end_thought(out)
+            if self._rescuer:
+                self._rescuer.give_up(out)
             self._calls.add(delta.tool_calls, out)
         if delta.function_call or delta.refusal:
             self._take_rare(delta, out)
@@ -193,13 +203,32 @@ class ChatDecoder:
             out.append(ThinkingChunk("", signature, redacted=not readable))
 
     def _take_marked(self, delta: WireDelta, out: list[Delta]) -> None:
-        """Content after a thought, or of which Google says that it is one (ai.google.dev/gemini-api/docs/openai)."""
+        """Content after a thought, of which Google says that it is one (ai.google.dev/gemini-api/docs/openai), or in which
+        a profile looks for thoughts and calls.
+        """
         google: Any = delta.extra_content.get("google") if delta.extra_content else None
         if (object_in(google) or {}).get("thought") is True:
             out.append(ThinkingChunk(delta.content or ""))
             return
         self._end_thought(out)
-        out.append(TextChunk(delta.content or ""))
+        if self._rescuer is None:
+            out.append(TextChunk(delta.content or ""))
+            return
+        self._spoke = True  # some of it may be held back
+        text = delta.content or ""
+        self._rescuer.feed(self._splitter.feed(text, out) if self._splitter else text, out)
+
+    def _end_text(self, out: list[Delta]) -> bool:
+        """What was held back of the text is told; whether it was a call."""
+        if self._rescuer is None:
+            return False
+        rest: list[Delta] = []
+        if self._splitter:
+            self._rescuer.feed(self._splitter.finish(rest), rest)
+        self._rescuer.finish(rest)
+        out.extend(self._halves.mend(rest))
+        out.extend(self._halves.flush())
+        return self._rescuer.called
 
     def _take_rare(self, delta: WireDelta, out: list[Delta]) -> None:
         """A refusal, which is text for the reader; the call of the older API, which knew only one."""

@@ -13,10 +13,18 @@ from msgspec.structs import replace
 from antiphon.types.request import ModelInfo, ThinkingLevel
 from antiphon.types.thinking import LEVELS
 
-__all__ = ["PROFILES", "Profile", "ThinkingWords", "detect", "for_model", "is_home"]
+__all__ = ["PROFILES", "Profile", "ThinkTags", "ThinkingWords", "detect", "for_model", "is_home"]
 
 ThinkingWords: TypeAlias = dict[ThinkingLevel, dict[str, Any]]
 """What a request body says for each thinking level; a level without a row is not said."""
+
+
+class ThinkTags(Struct, frozen=True):
+    """Between what a model's thoughts stand in its text. `opened`: the prompt opened them, the reply only closes them."""
+
+    opening: str = "<think>"
+    closing: str = "</think>"
+    opened: bool = False
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -37,6 +45,10 @@ class Profile(Struct, frozen=True, kw_only=True):
     `nine` for ids of nine letters and digits. `tool_name`: tool messages say the tool's name. `images`, `files`: whether
     user messages may have them; `tool_images`: whether a tool's pictures follow in a `user` message, stand `inline`, or
     are only mentioned in a `note`. `extras`: a call's extra fields that go back to the model that sent them.
+
+    Replies, where the server leaves to the client what it should have read itself: `think_tags` are those around thoughts
+    in the text; `rescue` the ways in which calls are written into the text, of `json`, `tool_call` (tags of Hermes and
+    Qwen) and `mistral`. Both are off: a text may only look like a thought or a call.
     """
 
     name: str
@@ -68,6 +80,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     files: bool = False
     tool_images: Literal["user", "inline", "note"] = "user"
     extras: tuple[str, ...] = ("extra_content",)
+    think_tags: ThinkTags | None = None
+    rescue: tuple[Literal["json", "tool_call", "mistral"], ...] = ()
 
 
 def _words(field: str, *words: str | None) -> ThinkingWords:

@@ -149,9 +149,7 @@ class ResponsesEncoder:
         known, encoded = self._tools
         if request.tools != known:
             schemas = self._schemas.tools(request.tools)
-            encoded = [
-                msgspec.Raw(dumps(_tool(tool, told))) for tool, told in zip(request.tools, schemas, strict=True)
-            ]
+            encoded = [msgspec.Raw(dumps(_tool(tool, told))) for tool, told in zip(request.tools, schemas, strict=True)]
             self._tools = (request.tools, encoded)
         body["tools"] = encoded
 
