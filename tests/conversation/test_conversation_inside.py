@@ -294,11 +294,20 @@ async def test_other_threads_go_through_the_loop_for_everything_else() -> None:
 async def test_the_consumer_of_a_portal_may_steer_its_run() -> None:
     """`stream_sync` lives in a thread of its own; who iterates it is always in another one."""
 
+    steered = threading.Event()
+
+    @tool(name="add")
+    def slow_add(a: int, b: int) -> int:
+        """Add, when somebody has spoken."""
+        steered.wait(5)
+        return a + b
+
     def script() -> list[str]:
-        run = Agent(Scripted([ADD], "and?", "five"), tools=[add], recovery=AT_ONCE).run("2+3?")
+        run = Agent(Scripted([ADD], "five"), tools=[slow_add], recovery=AT_ONCE).run("2+3?")
         for event in stream_sync(run):
             if isinstance(event, ToolStarted):
                 run.steer("quickly")
+                steered.set()
         return lines(run.result.messages)
 
     said = await anyio.to_thread.run_sync(script)

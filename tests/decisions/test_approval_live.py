@@ -327,6 +327,54 @@ async def test_time_spent_waiting_for_a_person_does_not_count() -> None:
     assert recording.one(ToolFinished).seconds < 0.2
 
 
+@pytest.mark.parity("B9")
+async def test_a_tool_may_give_up_waiting_and_go_on_without_the_answer() -> None:
+    """ "If nobody answers, take the usual size": the question is taken back, and a late answer is refused."""
+
+    @tool
+    async def size(context: ToolContext[Any]) -> str:
+        with anyio.move_on_after(0.01):
+            return str(await context.ask("which size?"))
+        second = await context.ask("really?")
+        return f"usual, {second}"
+
+    late: list[str] = []
+    async with Agent(Scripted([call("size")], "ok"), tools=[size]).run("go") as run:
+        recording = record(run)
+        async for event in run:
+            if isinstance(event, ApprovalRequested) and event.question == "really?":
+                run.answer("size-1", "yes")
+                with pytest.raises(UsageError) as caught:
+                    run.answer("size-1", "XL")
+                late.append(str(caught.value))
+    recording.check()
+    assert texts(run.result.messages) == {"size-1": "usual, yes"}
+    assert len(late) == 1
+
+
+@pytest.mark.parity("B9")
+async def test_call_ids_that_come_again_in_the_next_turn_are_other_calls() -> None:
+    """Ids are unique within a turn only: what was refused in one says nothing about the other."""
+    bodies = Bodies()
+    asks = bodies.tool("asks", needs_approval=True)
+
+    @tool
+    async def questions(context: ToolContext[Any]) -> str:
+        return str(await context.ask("well?"))
+
+    script = [[call("questions", "x")], [call("asks", "x")], [call("questions", "x")], "ok"]
+    seen: list[str] = []
+    async with Agent(Scripted(*script), tools=[asks, questions]).run("go") as run:
+        recording = record(run)
+        async for event in run:
+            if isinstance(event, ApprovalRequested):
+                seen.append(event.name)
+                run.decide({"x": [Deny("no"), Approve(), Answer("fine")][len(seen) - 1]})
+    recording.check()
+    assert seen == ["questions", "asks", "questions"]
+    assert [event.outcome for event in recording.of(ToolFinished)] == ["denied", "ok", "ok"]
+
+
 @pytest.mark.parity("B13")
 async def test_a_stop_while_a_tool_asks_ends_its_body() -> None:
     gate = Gate()

@@ -158,7 +158,7 @@ class Run(Generic[OutputT]):
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a decision now; those inside a sub-agent under `outer/inner`."""
         if self._driver is not None:
-            return self._driver.work.waiting()
+            return self._driver.work.deciding.waiting()
         return tuple([call for call, _ in pending_calls(self._state).values()])
 
     @property
@@ -252,7 +252,7 @@ class Run(Generic[OutputT]):
     def _decide(self, decisions: Mapping[str, Decision]) -> None:
         if self._driver is None or self._driver.finished:
             raise UsageError("no call waits for a decision: the run is not running")
-        self._driver.work.decide(dict(decisions))
+        self._driver.work.deciding.decide(dict(decisions))
         self._driver.session.wake()
 
     def _at_home(self, act: Callable[..., T], *args: Any) -> T:

@@ -86,17 +86,23 @@ def begin(start: Start, spec: RunSpec) -> tuple[RunState, Input]:
     history = History.of(start.messages)
     state = RunState(run_id=run_id, messages=history, announced=len(history), sequential=sequential)
     if start.input is None and start.forced is None:
-        if not len(history):
-            raise UsageError("nothing to do: give input=, messages= that end in a user message, or resume=")
-        last = history[-1]
-        queued = start.steering or start.follow_ups
-        if isinstance(last, AssistantMessage) and not (last.calls or last.partial or last.error or queued):
-            raise UsageError(
-                "messages= end in an assistant message, so it is not the model's turn: give input=, or take it away",
-            )
-        return state, Resumed(rerun_open=start.rerun_open)
+        return state, going_on(start, state)
     prompts = as_messages(start.input) if start.input is not None else ()
     return state, Prompted(messages=prompts, forced=forced_reply(start.forced))
+
+
+def going_on(start: Start, state: RunState) -> Resumed:
+    """The input for a transcript that nothing is added to. Raises `UsageError` when it gives a model nothing to answer."""
+    first = Resumed(rerun_open=start.rerun_open)
+    try:
+        advance(start.queued_in(state), first)
+    except IllegalMove as error:
+        if not len(state.messages):
+            text = "nothing to do: give input=, messages= that end in a user message, or resume="
+        else:
+            text = "messages= end in an assistant message, so it is not the model's turn: give input=, or take it away"
+        raise UsageError(text) from error
+    return first
 
 
 def resuming(start: Start, state: RunState) -> Input:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, get_args
 
 import anyio
 import typer
 
+from antiphon.agent.modes import Mode
 from antiphon.cli._codes import DONE
 from antiphon.cli._setup import INSTRUCTIONS, LEVELS, Setup
 from antiphon.errors import UsageError
@@ -107,8 +108,11 @@ def chat(
     max_turns: Turns = None,
     tools: WithTools = True,
     cwd: Folder = None,
+    approve: Annotated[
+        str, typer.Option("--approve", help=f"Which calls of tools you are asked about: {', '.join(get_args(Mode))}.")
+    ] = "ask",
 ) -> Job:
-    """Talk with a model; `/help` says what can be done there."""
+    """Talk with a model, also while it answers; `/help` says what can be done there."""
     from antiphon.cli.chat import chat as talk
 
     setup = Setup(
@@ -121,7 +125,7 @@ def chat(
         tools=tools,
         cwd=cwd,
     )
-    return lambda: anyio.run(talk, setup)
+    return lambda: anyio.run(talk, setup, approve)
 
 
 @app.command()

@@ -3,14 +3,19 @@
 from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, cast, get_args
 
 from msgspec import Struct
 
+from antiphon.agent.modes import ApprovalModes, Mode
+from antiphon.cli._lines import first_line
 from antiphon.cli._talk import Talk
 from antiphon.errors import UsageError
+from antiphon.types.events import Queue
 
-__all__ = ["COMMANDS", "LeaveChat", "obey"]
+__all__ = ["COMMANDS", "LeaveChat", "obey", "set_mode"]
+
+QUEUES: Final[tuple[Queue, ...]] = get_args(Queue)
 
 
 class LeaveChat(Exception):
@@ -37,10 +42,11 @@ async def obey(talk: Talk, line: str) -> list[str]:
 
 
 async def show_help(_talk: Talk, _argument: str) -> list[str]:
-    rows = [f"{name} {command.argument}".ljust(18) + command.about for name, command in COMMANDS.items()]
+    rows = [f"{name} {command.argument}".ljust(20) + command.about for name, command in COMMANDS.items()]
     return [
         *rows,
-        "Enter sends; Escape and Enter, or a backslash at the end, begin a new line.",
+        "Enter sends, and steers while an answer comes; > at the beginning keeps the line until it is done.",
+        "Escape and Enter, or a backslash at the end, begin a new line.",
         "Ctrl-C stops an answer, once more leaves; Ctrl-D leaves.",
         "A line that begins with a space is no command.",
     ]
@@ -58,9 +64,51 @@ async def change_tools(talk: Talk, argument: str) -> list[str]:
         raise UsageError(f"/tools takes 'on' or 'off', not {argument!r}")
     if argument:
         talk.use_tools(talk.tools if argument == "on" else ())
-    if not talk.agent.tools:
+    tools = talk.conversation.agent.tools
+    if not tools:
         return ["no tools; /tools on gives them back"]
-    return [f"{tool.name.ljust(14)} {tool.description.splitlines()[0]}" for tool in talk.agent.tools]
+    return [f"{tool.name.ljust(14)} {first_line(tool.description)}" for tool in tools]
+
+
+async def change_thinking(talk: Talk, level: str) -> list[str]:
+    if level:
+        talk.think(level)
+    return [f"thinking {talk.conversation.agent.settings.thinking or 'as the model likes'}"]
+
+
+async def change_mode(talk: Talk, mode: str) -> list[str]:
+    if mode:
+        set_mode(talk.modes, mode)
+    return [f"approval: {talk.modes.mode}"]
+
+
+def set_mode(modes: ApprovalModes, mode: str) -> None:
+    """Switch to the mode of this name. Raises `UsageError` if there is none."""
+    modes.mode = cast("Mode", mode)  # what is no mode is refused there
+
+
+async def later(talk: Talk, text: str) -> list[str]:
+    if not text:
+        raise UsageError("/later needs what to say, as in /later And in Rome?")
+    talk.later(text)
+    return []
+
+
+async def queue(talk: Talk, argument: str) -> list[str]:
+    if argument not in {"", "clear"}:
+        raise UsageError(f"/queue takes 'clear' or nothing, not {argument!r}")
+    if argument:
+        return [f"{talk.clear_queue()} taken back"]
+    waiting = [(name, message) for name in QUEUES for message in talk.queued(name)]
+    return [f"{name.replace('_', ' ')}: {getattr(message, 'text', '')}" for name, message in waiting] or [
+        "nothing waits"
+    ]
+
+
+async def abort(talk: Talk, reason: str) -> list[str]:
+    if not talk.abort(reason or "as you asked"):
+        raise UsageError("no answer is under way")
+    return []
 
 
 async def undo(talk: Talk, _argument: str) -> list[str]:
@@ -90,7 +138,12 @@ def path_of(path: str, command: str) -> Path:
 COMMANDS: Final[dict[str, Command]] = {
     "/help": Command("", "what there is", show_help),
     "/model": Command("[name]", "which model answers, or another one from now on", change_model),
+    "/thinking": Command("[level]", "how hard the model thinks", change_thinking),
     "/tools": Command("[on|off]", "which tools the model has, or none", change_tools),
+    "/approve": Command("[mode]", "which calls you are asked about: plan, ask, auto_edit, auto", change_mode),
+    "/later": Command("text", "say something when the answer is done, as with >", later),
+    "/queue": Command("[clear]", "what waits to be said, or take it back", queue),
+    "/abort": Command("[reason]", "stop the answer; what was said stays", abort),
     "/undo": Command("", "forget the last prompt and its answer", undo),
     "/save": Command("file", "write the transcript", save),
     "/load": Command("file", "go on from a transcript", load),

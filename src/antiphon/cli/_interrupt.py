@@ -1,14 +1,13 @@
-"""The keyboard while a run is live: the first Ctrl-C asks it to stop, the next one insists, other keys wait."""
+"""Ctrl-C as a signal while a run is live: the first one asks it to stop, the next one insists."""
 
 import asyncio
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupt", "interrupts", "silent_keys"]
+__all__ = ["Interrupt", "interrupts"]
 
 
 class Interrupt:
@@ -45,21 +44,3 @@ def interrupts(stop: Callable[[], None]) -> Generator[Interrupt]:
         yield told
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def silent_keys() -> Generator[None]:
-    """Do not show what is typed, so that it does not run into the answer: the next prompt gets it."""
-    if sys.platform == "win32" or not sys.stdin.isatty():
-        yield
-        return
-    import termios
-
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-    termios.tcsetattr(descriptor, termios.TCSANOW, silent)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSANOW, before)

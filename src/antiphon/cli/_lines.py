@@ -31,7 +31,7 @@ from antiphon.types.events import (
     Warned,
 )
 
-__all__ = ["ASCII", "UNICODE", "Brief", "Marks", "line_of", "one_line", "printable"]
+__all__ = ["ASCII", "UNICODE", "Brief", "Marks", "first_line", "line_of", "one_line", "printable"]
 
 LONGEST_VALUE: Final = 120
 """Characters of an argument that are shown."""

@@ -18,9 +18,7 @@ from antiphon.providers.resolve import PROVIDERS, LocalServer, configured, probe
 
 __all__ = ["show_models"]
 
-MEASURED: Final = (
-    "Measured on 24 questions for unknown tools: the right tool for 20, tool and arguments for 18 (docs/embedded-model.md)."
-)
+MEASURED: Final = "Measured on 24 questions for unknown tools: the right tool for 20, tool and arguments for 18 (docs/embedded-model.md)."
 """What was measured of the built-in model, as one sentence."""
 
 EMBEDDED_IS: Final = (

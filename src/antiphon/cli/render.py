@@ -1,6 +1,8 @@
 """Events to a terminal: the answer goes to one console, everything about it to the other."""
 
-from typing import Final, Literal
+import io
+from collections.abc import Callable
+from typing import Final, Literal, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text as Line
@@ -22,9 +24,12 @@ class Terminal(Console):
         raise  # noqa: PLE0704 - the one that is being handled
 
 
-def terminal(*, stderr: bool = False) -> Console:
-    """The console on one of the two streams. Nothing is wrapped, highlighted or read as markup."""
-    return Terminal(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+def terminal(*, stderr: bool = False, file: io.TextIOBase | None = None) -> Console:
+    """The console on one of the two streams, or on what stands in for it. Nothing is wrapped, highlighted or read as
+    markup.
+    """
+    stream = cast("TextIO | None", file)
+    return Terminal(stderr=stderr, file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 class Renderer:
@@ -32,14 +37,16 @@ class Renderer:
 
     `out` gets the text of the replies and nothing else. `err` gets a short line for each call, result, warning and
     whatever else happens, and the thinking, dimmed. Where both are one terminal, a line that one has begun is ended
-    before the other writes.
+    before the other writes. `take_back` erases the line of `out` that has not ended, where that can be done.
     """
 
-    def __init__(self, out: Console, err: Console) -> None:
+    def __init__(self, out: Console, err: Console, take_back: Callable[[], None] | None = None) -> None:
         self._out = out
         self._err = err
+        self._erase = take_back
         self._begun: Literal["", "out", "err"] = ""
         self._spoken = False
+        self._stays = False
         self._marks = UNICODE if err.encoding.lower().startswith("utf") else ASCII
 
     def show(self, event: Event) -> None:
@@ -51,7 +58,7 @@ class Renderer:
                 self._think(text)
             case MessageFinished():
                 self._end_line()
-                self._spoken = False
+                self._spoken = self._stays = False
             case AttemptDiscarded():
                 self._take_back()
                 self._tell(event)
@@ -79,11 +86,15 @@ class Renderer:
         self._out.out(printable(text) if self._out.is_terminal else text, end="", highlight=False)
         self._begun = "" if text.endswith("\n") else "out"
         self._spoken = True
+        self._stays = self._stays or "\n" in text
 
     def _think(self, text: str) -> None:
         if self._begun == "out":
             self._leave_answer()
-        self._err.out(printable(text), end="", style="dim italic", highlight=False)
+        for index, line in enumerate(printable(text).split("\n")):  # each by itself: a style does not outlive its line
+            if index:
+                self._err.out("")
+            self._err.out(line, end="", style="dim italic", highlight=False)
         self._begun = "" if text.endswith("\n") else "err"
 
     def _write(self, line: Line) -> None:
@@ -98,6 +109,7 @@ class Renderer:
         if self._out.is_terminal and self._err.is_terminal:
             self._err.out("")
             self._begun = ""
+            self._stays = True
 
     def _end_line(self) -> None:
         if self._begun:
@@ -105,8 +117,12 @@ class Renderer:
         self._begun = ""
 
     def _take_back(self) -> None:
-        """What was said cannot be unsaid; a mark in the answer says that it does not count."""
+        """Erase what was said; what cannot be erased any more gets a mark that says that it does not count."""
+        if self._begun == "out" and self._erase is not None and self._out.is_terminal and not self._stays:
+            self._erase()
+            self._begun = ""
+            self._spoken = False
         self._end_line()
         if self._spoken:
             self._out.out("[taken back]", style="dim" if self._out.is_terminal else None, highlight=False)
-        self._spoken = False
+        self._spoken = self._stays = False

@@ -104,7 +104,7 @@ def resume(state: RunState, given: Resumed) -> Step:
 
 def ended_by(state: RunState, messages: History) -> Literal["no", "reply", "end_turn"]:
     """What it was that ended, and goes on only for what is queued."""
-    if len(messages) > 0 and isinstance(messages[-1], AssistantMessage):
+    if len(messages) == 0 or isinstance(messages[-1], AssistantMessage):
         return "reply"
     return "end_turn" if state.phase is Phase.DONE and (state.steering or state.follow_ups) else "no"
 
@@ -292,6 +292,10 @@ def start(state: RunState, given: Started) -> Step:
         calls_by_tool=counters.calls_by_tool | {name: counters.calls_by_tool.get(name, 0) + 1},
     )
     return replace(state, batch=state.batch | {given.call_id: slot}, counters=counters), ()
+
+
+def take_back(state: RunState, given: Started) -> Step:
+    return replace(staged(state, given.call_id, "started", question=None, asks="approval"), phase=Phase.CALLING), ()
 
 
 def spend(state: RunState, given: Spent) -> Step:

@@ -150,7 +150,7 @@ class Driver:
         await session.publish()
         if isinstance(self.first, Resumed):
             self.work.tell_requested()
-            self.work.tell_decided(self.first.decisions)
+            self.work.deciding.tell_decided(self.first.decisions)
             self._tell_pending()
 
     def _tell_pending(self) -> None:
@@ -226,7 +226,7 @@ class Driver:
             return
         options = session.spec.tool_options
         wait = session.live if options.on_ask is None else options.on_ask == "wait"
-        if wait or self.work.approvers:
+        if wait or self.work.deciding.approvers:
             return
         session.feed(Halted(status="paused", reason="decisions are missing", at=session.now()))
 
@@ -267,7 +267,7 @@ class Driver:
         session = self.session
         session.closing = True
         reason = halted.reason if halted is not None else session.state.reason
-        busy = self.work.running or self.work.approvers
+        busy = self.work.running or self.work.deciding.approvers
         if busy or (halted is not None and halted.status in ("aborted", "stopped")):
             session.signal(reason)
         yield self.work.stop

@@ -3,26 +3,22 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from msgspec.structs import replace
-
-from antiphon.errors import ToolError
-from antiphon.loop.approval import approval_context, check_decisions, pending_calls, refusal, refuse_strange
+from antiphon.loop.approval import refusal
 from antiphon.loop.bodies import Body, run_tool, wait_for_bodies
-from antiphon.loop.hooks import resolved
+from antiphon.loop.deciding import Deciding
+from antiphon.loop.ends import end_of_body, paused_child
 from antiphon.loop.judging import denied, judge
-from antiphon.loop.results import NOT_RUN, CallEnd, after_hooks, copied, error_end, finish_call, last_reply, value_end
-from antiphon.loop.session import CALL, ChildPaused, Session
-from antiphon.loop.state import Answer, Approve, Asks, Decided, Decision, Deny, Judged, Nested, Slot, Started
-from antiphon.loop.telling import told
+from antiphon.loop.results import NOT_RUN, after_hooks, copied, error_end, finish_call, last_reply, value_end
+from antiphon.loop.session import CALL, Session
+from antiphon.loop.state import Answer, Approve, Asks, Decision, Deny, Judged, Slot, Started
 from antiphon.tools.arguments import ArgumentError, Prepared
 from antiphon.tools.context import ToolContext
 from antiphon.tools.tool import Tool
-from antiphon.types.content import ToolCall
-from antiphon.types.events import ApprovalDecided, ApprovalRequested, ToolProgress, ToolRequested, ToolStarted
+from antiphon.types.events import ApprovalRequested, ToolProgress, ToolRequested, ToolStarted
 from antiphon.types.messages import ToolResultMessage
 
 __all__ = ["Work"]
@@ -37,7 +33,7 @@ class Work:
         self.ready: deque[str] = deque()
         self.running: dict[str, Body] = {}
         self.ended: deque[tuple[str, Body]] = deque()
-        self.approvers: dict[str, Body] = {}
+        self.deciding = Deciding(session)
         self._batch = ""
         self._requested: set[str] = set()
         self._prepared: dict[str, tuple[Tool, Prepared]] = {}
@@ -108,7 +104,7 @@ class Work:
 
     async def _move(self, call_id: str) -> None:
         slot = self.session.state.batch.get(call_id)
-        if slot is None:
+        if slot is None or slot.stage not in ("waiting", "allowed", "denied"):
             return
         if slot.stage == "denied":
             await self._deny(slot)
@@ -116,7 +112,7 @@ class Work:
             await self._follow(slot, slot.decision)
         elif slot.stage == "allowed":
             await self._restore(slot)
-        elif slot.stage == "waiting":
+        else:
             await self._judge(slot)
 
     async def _judge(self, slot: Slot) -> None:
@@ -148,18 +144,14 @@ class Work:
         self._prepared[call.id] = (tool, prepared)
         session.feed(Judged(call_id=call.id, verdict="pending", arguments=prepared.text, asks=asks))
         session.teller.tell(ApprovalRequested, call_id=call.id, name=call.name, arguments=copied(prepared))
-        approver = session.spec.approver
-        if approver is not None and asks == "approval" and self._is_pending(call.id):
-            context = approval_context(session, call, tool, copied(prepared))
-            run = make_runner(lambda: resolved(approver(context)))
-            self.approvers[call.id] = Body(
-                run, timeout=None, grace=session.spec.tool_options.grace, ended=self._ender(call.id)
-            )
+        if asks == "approval":
+            self.deciding.ask(call, tool, copied(prepared), self._ender(call.id))
         await session.settle()
 
     async def _deny(self, slot: Slot) -> None:
         """A person refused: a body that waits for them is unwound first."""
         body = self.running.pop(slot.call.id, None)
+        self._questions.pop(slot.call.id, None)
         if body is not None:
             await wait_for_bodies([body])
             self.ended = deque([item for item in self.ended if item[1] is not body])
@@ -237,9 +229,10 @@ class Work:
         context = self._context(slot, tool)
         options = session.spec.tool_options
         timeout = tool.timeout if tool.timeout is not None else options.timeout
-        run = make_runner(lambda: run_tool(tool, prepared, context))
         token = CALL.set((session, slot))
-        self.running[call_id] = Body(run, timeout=timeout, grace=options.grace, ended=self._ender(call_id))
+        self.running[call_id] = Body(
+            lambda: run_tool(tool, prepared, context), timeout=timeout, grace=options.grace, ended=self._ender(call_id)
+        )
         CALL.reset(token)
 
     def _ender(self, call_id: str) -> Callable[[Body], None]:
@@ -297,17 +290,27 @@ class Work:
             ApprovalRequested, call_id=call_id, name=slot.call.name, arguments=arguments, question=question
         )
         session.wake()
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._take_back(call_id, answer)
+            raise
+
+    def _take_back(self, call_id: str, answer: asyncio.Future[Any]) -> None:
+        """A body that gave up waiting goes on without the answer; one that is ended leaves its question open."""
+        body = self.running.get(call_id)
+        if self._questions.get(call_id) is answer and body is not None and not body.cancelled:
+            del self._questions[call_id]
+            self.session.feed(Started(call_id=call_id))
+            body.resume()
 
     # Ending
 
     async def _finish_one(self) -> None:
         call_id, body = self.ended.popleft()
-        if self.approvers.get(call_id) is body:
-            del self.approvers[call_id]
-            await self._approver_ended(call_id, body)
-            return
-        if self.running.get(call_id) is body:
+        if self.deciding.take(call_id, body):
+            await self.session.settle()
+        elif self.running.get(call_id) is body:
             await self.finish_body(call_id, body)
             del self.running[call_id]
 
@@ -321,110 +324,7 @@ class Work:
         if paused is not None:
             self.session.feed(Judged(call_id=call_id, verdict="pending", asks="nested", nested=paused))
             return
-        end = self._end_of(slot, tool, prepared, body)
-        await finish_call(self.session, slot.call, tool, end)
-
-    def _end_of(self, slot: Slot, tool: Tool, prepared: Prepared, body: Body) -> CallEnd:
-        session, call = self.session, slot.call
-        more: dict[str, Any] = {"seconds": body.seconds, "inner": True}
-        task = body.task
-        if task.done() and not task.cancelled() and task.exception() is None:
-            return value_end(session, call, task.result(), prepared, **more)
-        if body.abandoned:
-            grace = session.spec.tool_options.grace
-            text = f"tool {tool.name!r} did not end within {grace:g} s after it was cancelled, and was left behind"
-            session.warn("left_behind", text)
-            return error_end(
-                session,
-                call,
-                "the call did not end when it was cancelled: whether it had an effect is not known",
-                "unknown",
-                prepared,
-                **more,
-            )
-        if body.timed_out:
-            return self._timed_out(slot, tool, prepared, more)
-        if task.cancelled() and body.cancelled:
-            return self._cancelled(slot, tool, prepared, more)
-        if task.cancelled():
-            return error_end(session, call, "the tool cancelled itself", "error", prepared, **more)
-        error = task.exception()
-        assert error is not None
-        text = str(error) if isinstance(error, ToolError) else told(error)
-        return error_end(session, call, text, "error", prepared, error=error, **more)
-
-    def _timed_out(self, slot: Slot, tool: Tool, prepared: Prepared, more: dict[str, Any]) -> CallEnd:
-        limit = tool.timeout if tool.timeout is not None else self.session.spec.tool_options.timeout
-        if not tool.is_async:
-            self.session.warn("still_running", f"tool {tool.name!r} ran out of time and is left to its thread")
-        text = f"the call took longer than {limit:g} s and was ended"
-        return error_end(self.session, slot.call, text, "timeout", prepared, **more)
-
-    def _cancelled(self, slot: Slot, tool: Tool, prepared: Prepared, more: dict[str, Any]) -> CallEnd:
-        """Nothing can end a thread: what is left to it may still have its effect."""
-        if tool.is_async:
-            text = "the call was cancelled while it ran"
-            return error_end(self.session, slot.call, text, "cancelled", prepared, **more)
-        self.session.warn("still_running", f"tool {tool.name!r} was cancelled and is left to its thread")
-        text = "the call was left while it ran: whether it had an effect is not known"
-        return error_end(self.session, slot.call, text, "unknown", prepared, **more)
-
-    async def _approver_ended(self, call_id: str, body: Body) -> None:
-        if not self._is_pending(call_id):
-            return
-        decided = decision_of(body)
-        if isinstance(decided, str):
-            self.session.warn("approver_failed", f"{decided}; call {call_id!r} was refused")
-            decided = Deny(f"nobody could be asked: {decided}")
-        self.decide({call_id: decided})
-        await self.session.settle()
-
-    def _is_pending(self, call_id: str) -> bool:
-        slot = self.session.state.batch.get(call_id)
-        return slot is not None and slot.stage == "pending"
-
-    def waiting(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for a decision; those inside a sub-agent that runs now are under `outer/inner`."""
-        calls = [call for call, _ in pending_calls(self.session.state).values()]
-        for outer, child in self.session.children.items():
-            calls += [replace(call, id=f"{outer}/{call.id}") for call in child.pending]
-        return tuple(calls)
-
-    def decide(self, decisions: dict[str, Decision]) -> None:
-        """Take decisions on pending calls. Raises `UsageError` for those that fit none, before any is taken."""
-        session = self.session
-        refuse_strange(decisions, [call.id for call in self.waiting()])
-        own = self._for_children(decisions)
-        if not own:
-            return
-        session.feed(Decided(decisions=check_decisions(session.state, own)))
-        self.tell_decided(own)
-        for call_id in own:
-            approver = self.approvers.pop(call_id, None)
-            if approver is not None:
-                approver.cancel()
-
-    def tell_decided(self, decisions: Mapping[str, Decision]) -> None:
-        """Tell of decisions on this run's own calls; a sub-agent tells of its own."""
-        for call_id, decision in decisions.items():
-            if call_id in self.session.state.batch and not isinstance(decision, Nested):
-                self.session.teller.tell(
-                    ApprovalDecided,
-                    call_id=call_id,
-                    approved=not isinstance(decision, Deny),
-                    arguments=decision.arguments if isinstance(decision, Approve) else None,
-                    reason=refusal(decision) if isinstance(decision, Deny) else None,
-                )
-
-    def _for_children(self, decisions: dict[str, Decision]) -> dict[str, Decision]:
-        """Hand the decisions on calls of sub-agents that run now to them; those that are left are this run's."""
-        own = dict(decisions)
-        for call_id, child in self.session.children.items():
-            prefix = f"{call_id}/"
-            inner = {path[len(prefix) :]: own.pop(path) for path in list(own) if path.startswith(prefix)}
-            if inner:
-                child.decide(inner)
-        return own
+        await finish_call(self.session, slot.call, tool, end_of_body(self.session, slot.call, tool, prepared, body))
 
     async def unrun(self, slot: Slot) -> ToolResultMessage:
         """The result of a call that was judged and will not run any more. The hooks after it close what theirs opened."""
@@ -443,41 +343,6 @@ class Work:
         """End every body: what has a result keeps it, what does not is cancelled; nothing new starts."""
         self.todo.clear()
         self.ready.clear()
-        await wait_for_bodies([*self.running.values(), *self.approvers.values()])
-        self.approvers.clear()
+        await wait_for_bodies([*self.running.values(), *self.deciding.approvers.values()])
+        self.deciding.approvers.clear()
         self.ended.clear()
-
-
-def decision_of(body: Body) -> Approve | Deny | str:
-    """What an approver decided, or a sentence about why it did not."""
-    task = body.task
-    if task.cancelled():
-        return "the approver was cancelled"
-    error = task.exception()
-    if error is not None:
-        return f"the approver raised {told(error)}"
-    match task.result():
-        case Approve() | Deny() as decided:
-            return decided
-        case True:
-            return Approve()
-        case False:
-            return Deny()
-        case other:
-            return f"the approver answered {other!r}, which is neither a boolean nor Approve or Deny"
-
-
-def paused_child(body: Body) -> dict[str, Any] | None:
-    """The state of the sub-agent that was this body, if it paused."""
-    task = body.task
-    error = task.exception() if task.done() and not task.cancelled() else None
-    return error.state if isinstance(error, ChildPaused) else None
-
-
-def make_runner(make: Callable[[], Any]) -> Callable[[], Any]:
-    """A coroutine function for a task."""
-
-    async def run() -> Any:
-        return await make()
-
-    return run

@@ -116,7 +116,12 @@ def are_pending(state: RunState, given: Decided) -> bool:
     )
 
 
-UNJUDGED, MAY_RUN, RUNS = is_open("waiting", "allowed"), is_open("allowed"), is_open("started")
+UNJUDGED, MAY_RUN, RUNS, IS_ASKING = (
+    is_open("waiting", "allowed"),
+    is_open("allowed"),
+    is_open("started"),
+    is_open("pending"),
+)
 UNFINISHED = is_open("waiting", "allowed", "denied", "started")
 
 # One row a line, as a table is read. The first row whose guard holds counts.
@@ -142,6 +147,7 @@ MOVES: tuple[Move, ...] = (
     Move((CALLING,), Judged, "it has no verdict", UNJUDGED, (CALLING, HELD), (AwaitDecisions,), step.judge),
     Move((CALLING,), Judged, "it asks while it runs", RUNS, (CALLING, HELD), (AwaitDecisions,), step.judge),
     Move((CALLING,), Started, "it may run", MAY_RUN, (CALLING,), (), step.start),
+    Move((CALLING, HELD), Started, "it took its question back", IS_ASKING, (CALLING,), (), step.take_back),
     Move((CALLING,), Spent, "", always, (CALLING,), (), step.spend),
     Move((CALLING,), Returned, "it has no result", UNFINISHED, (CALLING, HELD, ASKING, DONE), ANYTHING, step.take_result),
     Move((HELD, CALLING), Decided, "all of them wait", are_pending, (CALLING,), (RunTools,), step.decide),

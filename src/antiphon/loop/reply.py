@@ -136,7 +136,7 @@ class Reader:
             case FinishChunk():
                 self._joiner.add(delta)
             case _:
-                self._session.warn("unknown_delta", f"the model sent a {type(delta).__name__}, which is no delta")
+                self._session.warn_once("unknown_delta", f"the model sent a {type(delta).__name__}, which is no delta")
 
     def _tell_call(self, delta: CallChunk) -> None:
         key = self._joiner.call(delta)

@@ -292,6 +292,11 @@ class Session:
         """Tell of something odd, as an event and to `on_warning`."""
         self.teller.warn(code, text)
 
+    def warn_once(self, code: str, text: str) -> None:
+        """Tell of something odd that may come again and again, the first time in a run."""
+        if (code, text) not in self.teller.warnings:
+            self.warn(code, text)
+
     def _warned(self, code: str, text: str) -> None:
         for hook in self.hooks.at("on_warning"):
             try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from antiphon import (
     Agent,
+    AntiphonError,
     AssistantMessage,
     ForcedCall,
     Hooks,
@@ -19,7 +20,7 @@ from antiphon import (
     Recovery,
     RunError,
     ToolOptions,
-    Usage,
+    UsageError,
 )
 from antiphon.providers.function import FunctionModel
 from antiphon.types.request import ModelInfo, ModelRequest
@@ -81,12 +82,15 @@ class Player:
         return played
 
     async def _run(self) -> Json:
-        run = self.agent().run(
-            messages=[self._given(index, said) for index, said in enumerate(self.base["messages"])],
-            cancel=self.script.token,
-            meta=self.base.get("_meta"),
-            tool_choice=self._choice(),
-        )
+        try:
+            run = self.agent().run(
+                messages=[self._given(index, said) for index, said in enumerate(self.base["messages"])],
+                cancel=self.script.token,
+                meta=self.base.get("_meta"),
+                tool_choice=self._choice(),
+            )
+        except UsageError as error:
+            return {"raised": raised(error)}
         run.subscribe(Projection(self._sink, self.trigger.turn_ended))
         try:
             result = await run
@@ -147,13 +151,13 @@ class Player:
 
     def _appended(self, message: Message) -> None:
         if isinstance(message, AssistantMessage) and not message.calls:
-            self.answers.append(message.text)
+            self.answers += [message.text] if message.text else []
         else:
             self.script.steps.append(("append", message_out(message)))
 
     def _sink(self, event: Json) -> None:
         self.script.steps.append(("event", event))
-        self.trigger(event)
+        self.trigger(renamed(event))
 
 
 class Trigger:
@@ -165,6 +169,7 @@ class Trigger:
     def __init__(self, recording: Json, stop: Callable[[], None]) -> None:
         given, events = recording["input"], recording["observed"]["events"]
         self.stop = stop
+        self.ids = ids_of(given) - {""}
         self.stopping = self._place(events, given.get("abort", {}).get("on_event"))
         self.raising = self._place(events, given.get("emitter_raises_at"))
         self.turns = [self._turn(events, given.get("abort", {}).get("on_event"))]
@@ -172,9 +177,10 @@ class Trigger:
             self.stopping = None
         self.seen: Counter[tuple[str, str]] = Counter()
 
-    @staticmethod
-    def _key(event: Json) -> tuple[str, str]:
-        return event["type"], event.get("toolCallId", "")
+    def _key(self, event: Json) -> tuple[str, str]:
+        """The event's kind and its call, if the call has an id of its own."""
+        call_id = event.get("toolCallId", "")
+        return event["type"], call_id if call_id in self.ids else ""
 
     def _place(self, events: list[Json], number: int | None) -> tuple[tuple[str, str], int] | None:
         if number is None or number > len(events):
@@ -204,12 +210,17 @@ class Trigger:
             self.stop()
 
 
+def ids_of(given: Json) -> set[str]:
+    """The ids that the model gives its calls."""
+    return {item["id"] for entry in given["transport"] for item in entry.get("stream", ()) if "id" in item}
+
+
 def renamed(value: Any) -> Any:
     """The forced call's id under the other's prefix."""
     return json.loads(json.dumps(value).replace(f'"{FORCED}-', f'"{THEIR_FORCED}-').replace(f':{FORCED}"', f':{THEIR_FORCED}"'))
 
 
-def raised(error: RunError) -> Json:
+def raised(error: AntiphonError) -> Json:
     """Name and text of what was raised at the far side."""
     cause: BaseException = error
     while cause.__cause__ is not None:

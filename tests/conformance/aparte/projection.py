@@ -3,7 +3,7 @@
 | aparte | antiphon |
 | --- | --- |
 | `run-start` | `RunStarted` |
-| `turn-start` (the reply's stream is open) | `MessageStarted` of a reply |
+| `turn-start` (the reply's stream is open) | the first `MessageStarted` of a reply in its turn |
 | `text-delta`, `thinking-delta` | `TextDelta`, `ThinkingDelta` |
 | `text-flush` | `MessageFinished` of a reply that did not fail |
 | `tool-start` (the loop turns to a call) | the first event of a call behind its `ToolRequested` |
@@ -17,6 +17,7 @@ A notice of an answer without calls has no word there; the projection keeps it a
 """
 
 import html
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -68,12 +69,14 @@ class Projection:
         self.begun: set[str] = set()
         self.started: set[str] = set()
         self.usage: Usage | None = None
+        self.turn = 0
 
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self.sink({"type": "run-start"})
-            case MessageStarted(role="assistant", turn=turn) if turn:
+            case MessageStarted(role="assistant", turn=turn) if turn > self.turn:
+                self.turn = turn
                 self.sink({"type": "turn-start"})
             case TextDelta(text=text):
                 self.sink({"type": "text-delta", "delta": text})
@@ -150,10 +153,7 @@ def sentence(result: ToolResultMessage) -> str:
 
 
 def arguments_of(call: ToolCall) -> Any:
-    try:
-        return call.parse()
-    except ValueError:
-        return call.arguments
+    return json.loads(call.arguments) if call.arguments else {}
 
 
 # Usage
@@ -253,7 +253,7 @@ def request_out(request: ModelRequest, model_id: str, base: Json, declared: dict
     if request.tools:
         said["tools"] = [tool_out(spec, declared) for spec in request.tools]
     if "toolChoice" in base:
-        choice = request.tool_choice
+        choice = request.tool_choice if request.tools or base["toolChoice"] == "auto" else "none"
         said["toolChoice"] = choice if choice in ("auto", "none") else {"name": choice}
     return said
 

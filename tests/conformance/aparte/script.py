@@ -65,7 +65,6 @@ class Script:
         return entry["text"] if "text" in entry else self._stream(entry)
 
     async def _stream(self, entry: Json) -> AsyncIterator[Delta]:
-        whole = False
         try:
             for item in entry["stream"]:
                 await anyio.lowlevel.checkpoint()
@@ -75,10 +74,10 @@ class Script:
                     raise failure(item["error"])
                 elif (delta := self._delta(item)) is not None:
                     yield delta
-            whole = True
-        finally:
-            if entry.get("close_raises") and not whole:
-                raise failure({"name": "Error", "message": "close failed"})
+        except (GeneratorExit, asyncio.CancelledError) as closed:
+            if entry.get("close_raises"):
+                raise failure({"name": "Error", "message": "close failed"}) from closed
+            raise
 
     def _delta(self, item: Json) -> Delta | None:
         match item["type"]:
@@ -115,9 +114,10 @@ class Script:
         return self.tool(name, {}) if "calls" in self.given.get("tools", {}).get(name, {}) else None
 
     def tool(self, name: str, said: Json) -> Tool:
+        """A tool: `said` is its declaration, if it is advertised; its limit and its need of approval are looked up."""
         scripted = self.given.get("tools", {}).get(name, {})
         config = scripted.get("config", {})
-        needs = config.get("needs_approval", said.get("needsApproval", False))
+        needs = config.get("needs_approval", False)
 
         async def body(arguments: Json, context: ToolContext[Any]) -> Any:
             self.steps.append(("handler", {"id": context.call_id, "name": name, "input": arguments}))
@@ -129,7 +129,7 @@ class Script:
             said.get("description", ""),
             said.get("inputSchema", {"type": "object"}),
             body if "calls" in scripted else None,
-            max_turns=config.get("max_turns", said.get("maxTurns")),
+            max_turns=config.get("max_turns"),
             needs_approval=(lambda call: self._predicate(needs, call)) if isinstance(needs, dict) else needs,
             instructions=said.get("systemPrompt"),
         )

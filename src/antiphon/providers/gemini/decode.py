@@ -180,7 +180,9 @@ class GeminiDecoder:
         opaque = {"origin": self._origin, "id": call.id, "thoughtSignature": part.thought_signature}
         kept = {name: value for name, value in opaque.items() if value}
         arguments = bytes(call.args).decode(errors="replace").strip()
-        if arguments == "null":
+        if arguments[:1] == '"':  # text where an object belongs
+            arguments = msgspec.json.decode(call.args, type=str)
+        elif arguments == "null":
             arguments = ""
         has_more = len(kept) > ("origin" in kept)
         out.append(WholeCall(call.name or "", arguments, call.id or "", kept if has_more else None))

@@ -19,7 +19,7 @@ from antiphon.types.request import ModelInfo
 __all__ = ["WRITER_RULES", "ChatWriter", "history_rules"]
 
 WRITER_RULES = (
-    "name", "system_role", "empty_content", "replay", "replay_required", "tool_name", "images", "files", "tool_images",
+    "name", "system_role", "empty_content", "replay", "replay_required", "tool_name", "images", "files", "file_urls", "tool_images",
     "extras",
 )  # fmt: skip
 """The fields of a profile that the bytes of messages depend on, beside the rules of history."""

@@ -45,7 +45,7 @@ def _shown(part: Part, profile: Profile) -> dict[str, Any] | None:
             return {"type": "text", "text": part.text} if part.text else None
         case Image() if profile.images:
             return {"type": "image_url", "image_url": {"url": data_url(part.source, part.media_type, "image/png")}}
-        case File() if profile.files:
+        case File() if profile.files and (profile.file_urls or not is_url(part.source)):
             return _file(part)
         case Image() | File():
             return {"type": "text", "text": note(part, profile)}

@@ -43,7 +43,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     Messages: `system_role`; `empty_content` is what a reply of calls alone has as its content; `replay` is the field in
     which a model's reasoning goes back to it, and with `replay_required` it must be there beside calls. `call_ids`:
     `nine` for ids of nine letters and digits. `tool_name`: tool messages say the tool's name. `images`, `files`: whether
-    user messages may have them; `tool_images`: whether a tool's pictures follow in a `user` message, stand `inline`, or
+    user messages may have them, files by their address too (`file_urls`); `tool_images`: whether a tool's pictures follow in a `user` message, stand `inline`, or
     are only mentioned in a `note`. `extras`: a call's extra fields that go back to the model that sent them.
 
     Replies, where the server leaves to the client what it should have read itself: `think_tags` are those around thoughts
@@ -78,6 +78,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     tool_name: bool = False
     images: bool = True
     files: bool = False
+    file_urls: bool = False
     tool_images: Literal["user", "inline", "note"] = "user"
     extras: tuple[str, ...] = ("extra_content",)
     think_tags: ThinkTags | None = None
@@ -200,6 +201,7 @@ _ROWS = (
         parallel=True,
         replay="reasoning_details",
         files=True,
+        file_urls=True,
     ),
     # console.groq.com/docs/api-reference: `max_tokens` is deprecated. docs/reasoning: gpt-oss has three efforts, Qwen 3
     # only `none` and `default`.

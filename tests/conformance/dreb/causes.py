@@ -1,0 +1,4 @@
+"""Causes."""
+from typing import Any
+Scenario = dict[str, Any]
+CAUSES: dict[str, Any] = {}
