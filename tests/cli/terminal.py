@@ -14,7 +14,8 @@ from .conftest import COMMAND
 # A process becomes the master of a terminal by opening it, once it leads a session: then Ctrl-C reaches it as a signal.
 TAKE = "import os; os.close(os.open(os.ttyname(0), os.O_RDWR)); "
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
-BRACKETED_PASTE = b"\x1b[?2004h"  # what the line editor asks the terminal for, each time that it begins
+BRACKETED_PASTE = b"\x1b[?2004h"  # what the line editor asks the terminal for, when it begins
+IDLE = re.compile(r"^openai:test(?![^\r\n]*answering)[^\r\n]*[\r\n]", re.MULTILINE)  # a status line, when it is whole
 PATIENCE = 20.0
 
 
@@ -25,7 +26,6 @@ class Terminal:
         self._keyboard = keyboard
         self._popen = popen
         self._raw = b""
-        self._prompts = 0
 
     @property
     def screen(self) -> str:
@@ -35,14 +35,18 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._keyboard, text.encode())
 
-    def wait_for(self, text: str) -> None:
-        """Until a text is on the screen."""
-        self._wait(lambda: text in self.screen, text)
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Until a text is on the screen, or was there so many times."""
+        self._wait(lambda: self.screen.count(text) >= times, text)
 
     def wait_for_prompt(self) -> None:
-        """Until there is another prompt that takes keys as they are: before it, Ctrl-D means something else."""
-        self._prompts += 1
-        self._wait(lambda: self._raw.count(BRACKETED_PASTE) >= self._prompts, "a prompt")
+        """Until keys are taken as they are: before that, Ctrl-D means something else. From then on none is lost."""
+        self._wait(lambda: BRACKETED_PASTE in self._raw, "a prompt")
+
+    def wait_for_end(self, text: str) -> None:
+        """Until a text is on the screen and the answer that it is from is over: a status line that says so follows."""
+        self.wait_for(text)
+        self._wait(lambda: IDLE.search(self.screen.rpartition(text)[2]) is not None, f"the end of {text!r}")
 
     def _wait(self, done: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + PATIENCE

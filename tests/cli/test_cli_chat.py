@@ -2,16 +2,18 @@
 
 import json
 import stat
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from antiphon.types.codec import load_messages
+from antiphon.cli._commands import COMMANDS
+from antiphon.types.codec import dump_messages, load_messages
+from antiphon.types.content import ToolCall
+from antiphon.types.messages import AssistantMessage, UserMessage
 
 from .conftest import COMMAND, Command, Start
-from .server import ModelServer, Reply, called, chunk, refused, said
+from .server import ModelServer, called, refused, said
 from .terminal import opened
 
 CHAT = ("chat", "-m", "openai:test")
@@ -93,6 +95,29 @@ def test_tools_are_taken_away_and_given_back(talk: Command, server: ModelServer)
     assert "calculate      Work out an arithmetic expression." in ended.err.splitlines()
 
 
+def test_the_thinking_level_is_changed(talk: Command, server: ModelServer) -> None:
+    server.script(said("1"), said("2"))
+    ended = talk("a", "/thinking high", "b")
+    assert [request.get("reasoning_effort") for request in server.requests] == [None, "high"]
+    assert "thinking high" in ended.err.splitlines()
+
+
+def test_what_is_said_later_in_a_quiet_chat_is_said_at_once(talk: Command, server: ModelServer) -> None:
+    """A follow-up waits for what is under way; in a pipe nothing ever is."""
+    server.script(said("1"), said("2"))
+    assert talk("> a", "/later b", "/queue").out == "1\n2\n"
+    assert words_of(server.requests[1]) == ["user: a", "assistant: 1", "user: b"]
+
+
+def test_a_transcript_that_is_not_fit_to_be_sent_is_repaired(talk: Command, server: ModelServer, folder: Path) -> None:
+    """A file may be from a process that died while a tool ran."""
+    open_call = AssistantMessage(parts=(ToolCall(id="c", name="calculate", arguments="{}"),), stop_reason="tool_calls")
+    (folder / "talk.json").write_bytes(dump_messages([UserMessage.of("What is it?"), open_call]))
+    server.script(said("Yes."))
+    assert talk("/load talk.json", "And now?").code == 0
+    assert [message["role"] for message in server.requests[0]["messages"][1:]] == ["user", "assistant", "tool", "user"]
+
+
 def test_the_model_is_changed(talk: Command, server: ModelServer) -> None:
     server.script(said("1"), said("2"))
     ended = talk("a", "/model openai:other", "/model nope", "b", "/model")
@@ -113,6 +138,11 @@ def test_the_model_is_changed(talk: Command, server: ModelServer) -> None:
         ("/load .", "'.' is a folder; give the path of a file"),
         ("/load nothing.json", "there is no file 'nothing.json'; give one that /save wrote"),
         ("/load notes.txt", "not JSON"),
+        ("/thinking loudly", "there is no thinking level 'loudly'; take one of off, "),
+        ("/approve never", "there is no approval mode 'never'; the modes are: plan, ask, auto_edit, auto"),
+        ("/later", "/later needs what to say, as in /later And in Rome?"),
+        ("/queue all", "/queue takes 'clear' or nothing, not 'all'"),
+        ("/abort", "no answer is under way"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_the_chat_goes_on(
@@ -148,48 +178,8 @@ def test_quit_leaves(talk: Command, server: ModelServer) -> None:
 
 def test_help_names_every_command(talk: Command, server: ModelServer) -> None:
     lines = talk("/help").err.splitlines()
-    for command in ("/help", "/model [name]", "/tools [on|off]", "/undo", "/save file", "/load file", "/quit"):
-        assert any(line.startswith(command) for line in lines)
-
-
-def test_ctrl_c_stops_the_answer_and_once_more_leaves(server: ModelServer) -> None:
-    """People press it to be heard, not to lose what was said."""
-    hold = threading.Event()
-    server.script(Reply([chunk({"content": "It began "}), hold]), said("Still here."))
-    with opened(*CHAT) as terminal:
-        terminal.wait_for_prompt()
-        terminal.type("Go on\r")
-        terminal.wait_for("It began")
-        terminal.type("\x03")
-        terminal.wait_for("aborted: interrupted")
-        hold.set()
-        terminal.wait_for_prompt()
-        terminal.type("And now?\r")
-        terminal.wait_for("Still here.")
-        terminal.wait_for_prompt()
-        terminal.type("\x03")
-        terminal.wait_for("Ctrl-C again, or Ctrl-D, leaves")
-        terminal.wait_for_prompt()
-        terminal.type("\x03")
-        assert terminal.end() == 130
-    assert "Traceback" not in terminal.screen
-    assert words_of(server.requests[1]) == ["user: Go on", "assistant: It began ", "user: And now?"]
-
-
-def test_two_ctrl_c_in_a_row_stop_and_leave(server: ModelServer) -> None:
-    hold = threading.Event()
-    server.script(Reply([chunk({"content": "It began "}), hold]))
-    with opened(*CHAT) as terminal:
-        terminal.wait_for_prompt()
-        terminal.type("Go on\r")
-        terminal.wait_for("It began")
-        terminal.type("\x03")
-        terminal.wait_for("aborted: interrupted")
-        terminal.wait_for_prompt()
-        terminal.type("\x03")
-        assert terminal.end() == 130
-        hold.set()
-    assert "Traceback" not in terminal.screen
+    for command, about in COMMANDS.items():
+        assert any(line.startswith(command) and about.about in line for line in lines)
 
 
 def test_ctrl_d_leaves(server: ModelServer) -> None:
@@ -205,15 +195,13 @@ def test_several_lines_are_typed_and_the_history_is_kept(server: ModelServer, tm
     with opened(*CHAT) as terminal:
         terminal.wait_for_prompt()
         terminal.type("One\x1b\rtwo\\\rthree\r")
-        terminal.wait_for("Heard.")
-        terminal.wait_for_prompt()
+        terminal.wait_for_end("Heard.")
         terminal.type("\x04")
         assert terminal.end() == 0
     with opened(*CHAT) as terminal:
         terminal.wait_for_prompt()
         terminal.type("\x1b[A\r")
-        terminal.wait_for("Again.")
-        terminal.wait_for_prompt()
+        terminal.wait_for_end("Again.")
         terminal.type("\x04")
         terminal.end()
     assert [words_of(request) for request in server.requests] == [["user: One\ntwo\nthree"]] * 2
@@ -230,8 +218,7 @@ def test_a_history_that_cannot_be_kept_is_no_failure(
     with opened(*CHAT) as terminal:
         terminal.wait_for_prompt()
         terminal.type("One\r")
-        terminal.wait_for("Heard.")
-        terminal.wait_for_prompt()
+        terminal.wait_for_end("Heard.")
         terminal.type("\x04")
         assert terminal.end() == 0
 

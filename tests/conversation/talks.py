@@ -56,6 +56,11 @@ def lines(messages: Sequence[Message]) -> list[str]:
     return found
 
 
+def fails(*_context: Any) -> Any:
+    """A hook or a listener that raises."""
+    raise ValueError("broken")
+
+
 def call(name: str, call_id: str, arguments: str = "{}") -> ToolCall:
     return ToolCall(id=call_id, name=name, arguments=arguments)
 

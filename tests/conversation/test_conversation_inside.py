@@ -64,7 +64,7 @@ def in_hook(point: str) -> Place:
             if not found:
                 found.append(await awaited(outcome(act, chat)))
 
-        chat, _ = scene(hooks=Hooks[Any](**{point: hook}))  # type: ignore[arg-type]
+        chat, _ = scene(hooks=Hooks[Any](**{point: hook}))
         await chat.prompt("go")
         return chat, found
 

@@ -98,9 +98,10 @@ async def test_resume_without_decisions_pauses_again() -> None:
 async def test_a_wrong_decision_is_refused_and_changes_nothing() -> None:
     chat, _ = talk([PAY], "done", tools=[pay])
     await chat.prompt("pay")
-    for wrong in ({"p9": Approve()}, {"p1": Answer(1)}, {"p1": "yes"}):
+    wrongs: list[Any] = [{"p9": Approve()}, {"p1": Answer(1)}, {"p1": "yes"}]
+    for wrong in wrongs:
         with pytest.raises(UsageError):
-            await chat.resume(decisions=wrong)  # type: ignore[arg-type]
+            await chat.resume(decisions=wrong)
     assert (chat.paused, chat.running, [waits.id for waits in chat.pending]) == (True, False, ["p1"])
     assert (await chat.resume(decisions={"p1": Approve()})).text == "done"
 

@@ -108,7 +108,7 @@ def _replace(old: object, new: object) -> None:
 
 def _only_here(real: Callable[..., Any]) -> Callable[..., Any]:
     def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
-        if host not in {None, "localhost", "127.0.0.1", "::1"}:
+        if (host.decode() if isinstance(host, bytes) else host) not in {None, "localhost", "127.0.0.1", "::1"}:
             message = f"a documentation block asked for {host!r}; name the model by a string, or use 127.0.0.1"
             raise OSError(message)
         return real(host, *args, **kwargs)

@@ -155,7 +155,7 @@ async def disturb(dice: Dice, run: Run[Any], task: "asyncio.Task[Any]") -> None:
     run.stop("it took too long")
 
 
-async def disordered(dice: Dice, **options: Any) -> tuple[Run[Any], list[str]]:
+async def disordered(dice: Dice, prompt: str | None = "hi", **options: Any) -> tuple[Run[Any], list[str]]:
     """One run, disturbed; what is wrong with it."""
     tools = toolbox(dice)
     settled = ToolOptions(
@@ -173,7 +173,7 @@ async def disordered(dice: Dice, **options: Any) -> tuple[Run[Any], list[str]]:
         limits=limits,
         recovery=Recovery(delay=0),
     )
-    run = agent.run(**({"input": "hi"} | options))
+    run = agent.run(prompt, **options)
     heard = Heard(run)
     if dice.chance(0.5):
 
@@ -231,10 +231,8 @@ async def test_disturbed_runs_go_on_from_their_state() -> None:
                 break
             waiting = run.result.pending
             decisions = {asked.id: Deny("no") for asked in waiting if dice.chance(0.7)}
-            options: dict[str, Any] = {"input": None, "resume": run.result.state, "decisions": decisions}
-            if not waiting:
-                options["input"] = "go on"
-            run, found = await disordered(dice, **options)
+            prompt = None if waiting else "go on"
+            run, found = await disordered(dice, prompt, resume=run.result.state, decisions=decisions)
         if found:
             wrong[seed] = [run.result.status, *found]
         elif run._teller.seq and run.result.status != "paused":

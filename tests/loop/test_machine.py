@@ -224,8 +224,8 @@ def test_on_resume_finished_calls_stay_started_ones_become_unknown_and_the_rest_
 
 def test_a_repeatable_call_runs_again_on_resume():
     state, _ = walk(fresh(), Prompted(messages=(user(),)), Replied(message=says("", "a")))
-    state, _ = walk(state, Judged(call_id="a", verdict="allowed"), Started(call_id="a"))
-    state, effects = walk(state, Resumed(repeatable=frozenset({"a"})))
+    state, _ = walk(state, Judged(call_id="a", verdict="allowed"), Started(call_id="a", repeatable=True))
+    state, effects = walk(state, Resumed())
     assert effects == (RunTools(("a",)),)
 
 

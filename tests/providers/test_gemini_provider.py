@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
@@ -39,13 +39,12 @@ from antiphon.types.request import (
     WarningChunk,
 )
 from antiphon.types.usage import Usage
-from antiphon.wire.http import aclose
+
+from . import wire_server
+from .wire_server import STREAMING, Answer, Server, chunked, whole
 
 pytestmark = pytest.mark.anyio
 
-HEAD = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-request-id: req-1\r\ntransfer-encoding: chunked\r\n\r\n"
-)
 MODEL = "gemini-2.5-flash"
 
 
@@ -77,96 +76,16 @@ TURN = b"".join(
 )
 
 
-class Asked:
-    """A request as the server got it."""
-
-    def __init__(self, head: bytes, body: bytes) -> None:
-        line, *fields = head.decode().split("\r\n")
-        self.method, self.path, _ = line.split(" ")
-        self.headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
-        self.body = body
-
-    @property
-    def json(self) -> dict[str, Any]:
-        return json.loads(self.body)
-
-
-Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-class Server:
-    """Plays one answer for every request, and keeps what it was asked."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked: list[Asked] = []
-        self.connections = 0
-        self.gone = anyio.Event()  # a client has closed its connection
-        self.port = 0
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1beta"
-
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                lines = head.lower().split(b"\r\n")
-                length = next((int(line[15:]) for line in lines if line[:15] == b"content-length:"), 0)
-                self.asked.append(Asked(head[:-4], await reader.readexactly(length)))
-                await self.answer(writer)
-                await writer.drain()
-                if writer.is_closing():
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self.gone.set()
-            writer.close()
-
-
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[Server]:
-    server = Server(answer)
-    listener = await asyncio.start_server(server.accept, "127.0.0.1", 0)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
+    async with wire_server.serving(Server(answer, "/v1beta")) as server:
         yield server
-    finally:
-        await aclose()
-        listener.close()
-        await listener.wait_closed()
-
-
-def streamed(*pieces: bytes, end: bool = True) -> Answer:
-    """An answer in HTTP chunks; without an end, the connection is closed in the middle of the body."""
-
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD)
-        for piece in pieces:
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await writer.drain()
-        if end:
-            writer.write(b"0\r\n\r\n")
-        else:
-            writer.close()
-
-    return answer
-
-
-def whole(body: bytes, *, status: str = "200 OK", more: str = "") -> Answer:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n{more}\r\n"
-        writer.write(head.encode() + body)
-
-    return answer
 
 
 async def hang(writer: asyncio.StreamWriter) -> None:
     """Says a first word and no more."""
     first = event({"text": "first"})
-    writer.write(HEAD + b"%x\r\n%b\r\n" % (len(first), first))
+    writer.write(STREAMING + b"%x\r\n%b\r\n" % (len(first), first))
 
 
 def request(**fields: Any) -> ModelRequest:
@@ -191,7 +110,7 @@ async def ask(model: Gemini, **fields: Any) -> AssistantMessage:
 
 
 async def test_a_reply_is_streamed_and_the_finish_comes_last() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         said: list[Delta] = []
         await read_into(said, Gemini(MODEL, base_url=server.base_url), instructions="Be brief.")
     assert said == [
@@ -215,7 +134,7 @@ async def test_any_cut_of_the_bytes_gives_the_same_reply(seed: int) -> None:
     random = Random(seed)
     cuts = sorted(random.sample(range(1, len(TURN)), random.choice([5, 60, 400])))
     pieces = [TURN[start:end] for start, end in zip([0, *cuts], [*cuts, len(TURN)], strict=True)]
-    async with serving(streamed(*pieces)) as server:
+    async with serving(chunked(*pieces)) as server:
         message = await ask(Gemini(MODEL, base_url=server.base_url))
     thought, said, *calls = message.parts
     assert isinstance(thought, Thinking)
@@ -229,7 +148,7 @@ async def test_any_cut_of_the_bytes_gives_the_same_reply(seed: int) -> None:
 
 
 async def test_a_connection_is_used_again_for_the_next_turn() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = Gemini(MODEL, base_url=server.base_url)
         for _ in range(3):
             async with aclosing(model.stream(request())) as stream:
@@ -240,7 +159,7 @@ async def test_a_connection_is_used_again_for_the_next_turn() -> None:
 
 
 async def test_a_setting_without_a_field_is_warned_of() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         said: list[Delta] = []
         wish = ModelSettings(parallel_tool_calls=False)
         await read_into(said, Gemini(MODEL, base_url=server.base_url), settings=wish)
@@ -259,14 +178,14 @@ async def test_a_whole_answer_in_place_of_events_is_read(*, as_list: bool) -> No
 
 
 async def test_the_key_has_a_header_of_its_own_and_is_not_in_the_address() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(Gemini(MODEL, base_url=server.base_url, api_key="secret"))
     assert server.asked[0].headers["x-goog-api-key"] == "secret"
     assert "secret" not in server.asked[0].path
 
 
 async def test_a_token_takes_the_place_of_the_key() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = Gemini(MODEL, base_url=server.base_url, api_key="k", headers={"Authorization": "Bearer t", "X-A": "1"})
         await ask(model, settings=ModelSettings(extra_headers={"x-a": "2"}))
     headers = server.asked[0].headers
@@ -282,7 +201,7 @@ async def test_a_key_function_is_asked_for_every_request_with_the_providers_name
         asked.append(provider)
         return f"key-{len(asked)}"
 
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = Gemini(MODEL, base_url=server.base_url, api_key=key)
         await ask(model)
         await ask(model)
@@ -294,7 +213,7 @@ async def test_a_key_function_is_asked_for_every_request_with_the_providers_name
 async def test_the_environments_key_is_read_at_the_request(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = Gemini(MODEL, base_url=server.base_url)
         monkeypatch.setenv(variable, " from-env\n")
         await ask(model)
@@ -312,7 +231,7 @@ async def test_the_payload_can_be_seen_and_replaced() -> None:
     def change(payload: dict[str, Any]) -> dict[str, Any]:
         return payload | {"labels": {"a": "b"}}
 
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(Gemini(MODEL, base_url=server.base_url), on_payload=change, tools=(ToolSpec(name="look"),))
     assert server.asked[0].json["labels"] == {"a": "b"}
     assert server.asked[0].json["tools"] == [{"functionDeclarations": [{"name": "look"}]}]
@@ -352,7 +271,7 @@ async def test_a_refusal_is_classified_with_the_servers_words(
 
 async def test_an_error_after_the_head_is_raised_behind_what_was_said_before() -> None:
     broken = event({"text": "a"}) + b'data: {"error":{"code":503,"status":"UNAVAILABLE","message":"died"}}\r\n\r\n'
-    async with serving(streamed(broken)) as server:
+    async with serving(chunked(broken)) as server:
         said: list[Delta] = []
         with pytest.raises(Overloaded, match="died") as caught:
             await read_into(said, Gemini(MODEL, base_url=server.base_url))
@@ -362,7 +281,7 @@ async def test_an_error_after_the_head_is_raised_behind_what_was_said_before() -
 
 async def test_a_blocked_prompt_is_filtered() -> None:
     blocked = b'data: {"promptFeedback":{"blockReason":"SAFETY"}}\r\n\r\n'
-    async with serving(streamed(blocked)) as server:
+    async with serving(chunked(blocked)) as server:
         with pytest.raises(Filtered, match="SAFETY"):
             await ask(Gemini(MODEL, base_url=server.base_url))
 
@@ -370,7 +289,7 @@ async def test_a_blocked_prompt_is_filtered() -> None:
 @pytest.mark.parametrize("end", [True, False])
 @pytest.mark.parametrize("left", [b"", b'data: {"candidates":[{"content":{"parts":[{"text":"x'])
 async def test_d7_a_stream_without_a_marker_was_dropped_however_it_ends(left: bytes, *, end: bool) -> None:
-    async with serving(streamed(event({"text": "a"}), *([left] if left else []), end=end)) as server:
+    async with serving(chunked(event({"text": "a"}), *([left] if left else []), end=end)) as server:
         said: list[Delta] = []
         with pytest.raises(Dropped):
             await read_into(said, Gemini(MODEL, base_url=server.base_url))
@@ -378,12 +297,12 @@ async def test_d7_a_stream_without_a_marker_was_dropped_however_it_ends(left: by
 
 
 async def test_a_reply_with_its_marker_is_whole_though_the_connection_is_torn() -> None:
-    async with serving(streamed(HELLO, end=False)) as server:
+    async with serving(chunked(HELLO, end=False)) as server:
         assert (await ask(Gemini(MODEL, base_url=server.base_url))).text == "Hello"
 
 
 async def test_a_last_event_without_its_blank_line_counts() -> None:
-    async with serving(streamed(HELLO.rstrip(b"\r\n"))) as server:
+    async with serving(chunked(HELLO.rstrip(b"\r\n"))) as server:
         assert (await ask(Gemini(MODEL, base_url=server.base_url))).text == "Hello"
 
 
@@ -391,14 +310,14 @@ async def test_what_comes_behind_the_marker_counts_too() -> None:
     """Older models finish in every chunk, and gateways send the usage last."""
     usage = b'data: {"usageMetadata":{"promptTokenCount":7}}\n\n'
     pieces = (event({"text": "Hel"}, finish="STOP"), event({"text": "lo"}, finish="STOP"), usage)
-    async with serving(streamed(*pieces)) as server:
+    async with serving(chunked(*pieces)) as server:
         message = await ask(Gemini(MODEL, base_url=server.base_url))
     assert (message.text, message.usage) == ("Hello", Usage(input=7))
 
 
 async def test_a_server_that_never_closes_after_the_marker_does_not_hold_the_reply() -> None:
     async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"%x\r\n%b\r\n" % (len(HELLO), HELLO))
+        writer.write(STREAMING + b"%x\r\n%b\r\n" % (len(HELLO), HELLO))
 
     async with serving(answer) as server:
         with anyio.fail_after(10):
@@ -474,13 +393,13 @@ async def test_a_model_without_a_name_is_a_usage_error(name: str) -> None:
     ],
 )
 async def test_a_model_may_be_a_path_and_is_quoted(name: str, path: str) -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(Gemini(name, base_url=server.base_url + "/"))
     assert server.asked[0].path == f"{path}:streamGenerateContent?alt=sse"
 
 
 async def test_a_query_of_the_base_url_stays() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(Gemini(MODEL, base_url=server.base_url + "?tenant=a"))
     assert server.asked[0].path == f"/v1beta/models/{MODEL}:streamGenerateContent?tenant=a&alt=sse"
 

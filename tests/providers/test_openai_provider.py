@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -17,11 +17,11 @@ from antiphon.types.joiner import join
 from antiphon.types.messages import AssistantMessage, UserMessage
 from antiphon.types.request import Delta, FinishChunk, ModelInfo, ModelRequest, ModelSettings, TextChunk
 from antiphon.types.usage import Usage
-from antiphon.wire.http import aclose
+
+from . import wire_server
+from .wire_server import STREAMING, Answer, Server, chunked, whole
 
 pytestmark = pytest.mark.anyio
-
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-request-id: req-1\r\n"
 
 
 def event(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -34,97 +34,16 @@ DONE = b"data: [DONE]\n\n"
 HELLO = event({"content": "Hel"}) + event({"content": "lo"}) + event({}, "stop") + USAGE + DONE
 
 
-class Asked:
-    """A request as the server got it."""
-
-    def __init__(self, head: bytes, body: bytes) -> None:
-        line, *fields = head.decode().split("\r\n")
-        self.method, self.path, _ = line.split(" ")
-        self.headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
-        self.body = body
-
-    @property
-    def json(self) -> dict[str, Any]:
-        return json.loads(self.body)
-
-
-Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-class Server:
-    """Plays one answer for every request, and keeps what it was asked."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked: list[Asked] = []
-        self.connections = 0
-        self.gone = anyio.Event()  # a client has closed its connection
-        self.port = 0
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                length = next(
-                    (int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"), 0
-                )
-                self.asked.append(Asked(head[:-4], await reader.readexactly(length)))
-                await self.answer(writer)
-                await writer.drain()
-                if writer.is_closing():
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self.gone.set()
-            writer.close()
-
-
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[Server]:
-    server = Server(answer)
-    listener = await asyncio.start_server(server.accept, "127.0.0.1", 0)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
+    async with wire_server.serving(Server(answer, "/v1")) as server:
         yield server
-    finally:
-        await aclose()
-        listener.close()
-        await listener.wait_closed()
-
-
-def chunked(*pieces: bytes, end: bool = True) -> Answer:
-    """An answer in HTTP chunks; without an end, the connection is closed in the middle of the body."""
-
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n")
-        for piece in pieces:
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await writer.drain()
-        if end:
-            writer.write(b"0\r\n\r\n")
-        else:
-            writer.close()
-
-    return answer
-
-
-def whole(body: bytes, *, status: str = "200 OK", kind: str = "application/json", more: str = "") -> Answer:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n{more}\r\n"
-        writer.write(head.encode() + body)
-
-    return answer
 
 
 async def hang(writer: asyncio.StreamWriter) -> None:
     """Says a first word and no more."""
     first = event({"content": "first"})
-    writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(first), first))
+    writer.write(STREAMING + b"%x\r\n%b\r\n" % (len(first), first))
 
 
 def request(**fields: Any) -> ModelRequest:
@@ -320,7 +239,7 @@ async def test_a_last_event_without_its_blank_line_counts() -> None:
 
 async def test_a_server_that_never_closes_after_the_marker_does_not_hold_the_reply() -> None:
     async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(HELLO), HELLO))
+        writer.write(STREAMING + b"%x\r\n%b\r\n" % (len(HELLO), HELLO))
 
     async with serving(answer) as server:
         with anyio.fail_after(10):

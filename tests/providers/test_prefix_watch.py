@@ -1,21 +1,48 @@
 """Which message broke the beginning that a server had read already."""
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from antiphon import Agent, Hooks, Limits, ModelContext, UseRequest, tool
 from antiphon.providers.anthropic.encode import AnthropicEncoder
 from antiphon.providers.gemini.encode import GeminiEncoder
 from antiphon.providers.openai_chat.encode import ChatEncoder
 from antiphon.providers.openai_chat.profiles import PROFILES
+from antiphon.providers.openai_chat.provider import OpenAIChat
 from antiphon.providers.openai_responses.encode import ResponsesEncoder
-from antiphon.types.cancel import CancelSignal
+from antiphon.testing.quirks import Expected, Quirk, serving
+from antiphon.types.cancel import CancelToken
 from antiphon.types.content import Image, Text, Thinking, ToolCall
 from antiphon.types.history import History
 from antiphon.types.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
 from antiphon.types.request import ModelRequest, ModelSettings
+
+CALLING = {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]}}]}
+QUIRK_REPLIES = Quirk(
+    "", "", "", "openai_chat", "", Expected(), pieces=(f"data: {json.dumps(CALLING)}\n\n", "data: [DONE]\n\n")
+)
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "x" * 50
+
+
+def forget(context: ModelContext) -> UseRequest:
+    """Every result but the last becomes a word."""
+    results = [place for place, each in enumerate(context.messages) if isinstance(each, ToolResultMessage)]
+    messages = [
+        replace(each, parts=(Text("[old]"),)) if isinstance(each, ToolResultMessage) and place in results[:-1] else each
+        for place, each in enumerate(context.messages)
+    ]
+    return UseRequest(messages=messages)
+
 
 ENCODERS: dict[str, Callable[[], Any]] = {
     "openai_chat": lambda: ChatEncoder("m", PROFILES["deepseek"]),
@@ -51,7 +78,8 @@ def test_a_transcript_that_grows_breaks_nothing(name: str) -> None:
     encoder, history = ENCODERS[name](), History()
     for number in range(20):
         history = history.extended(*exchange(number))
-        report = asked(encoder, history)
+        asked(encoder, history)
+    report = encoder.watch.report
     assert (report.requests, report.breaks, report.message) == (20, 0, None)
 
 
@@ -60,8 +88,8 @@ def test_a_list_that_grows_breaks_nothing_either(name: str) -> None:
     """The application may make a new list for every request, as long as it says the same."""
     encoder = ENCODERS[name]()
     for number in range(1, 6):
-        report = asked(encoder, tuple(transcript(number)))
-    assert report.breaks == 0
+        asked(encoder, tuple(transcript(number)))
+    assert encoder.watch.report.breaks == 0
 
 
 @EACH
@@ -117,11 +145,30 @@ def test_sessions_are_told_apart_and_so_are_runs_without_one() -> None:
     assert asked(encoder, transcript(2), "one").breaks == 0
 
 
-def test_the_requests_of_one_run_share_their_signal_and_are_compared_by_it() -> None:
-    encoder, signal = ENCODERS["openai_chat"](), CancelSignal()
+def test_the_requests_of_one_run_share_their_token_and_are_compared_by_it() -> None:
+    encoder, token = ENCODERS["openai_chat"](), CancelToken()
     for messages in ([UserMessage.of("a")], [UserMessage.of("b")]):
-        encoder.encode(ModelRequest(messages=messages, cancel=signal))
+        encoder.encode(ModelRequest(messages=messages, cancel=token))
     assert encoder.watch.report.breaks == 1
+
+
+def test_requests_that_stand_alone_are_not_kept() -> None:
+    encoder = ENCODERS["openai_chat"]()
+    for messages in ([UserMessage.of("a")], [UserMessage.of("b")]):
+        encoder.encode(ModelRequest(messages=messages))
+    assert (encoder.watch.report.requests, encoder.watch.report.breaks, encoder.watch._trails) == (2, 0, {})
+
+
+@pytest.mark.anyio
+async def test_a_hook_that_cuts_old_results_is_found_out_in_a_run() -> None:
+    """As an application meets it: the counter on the model, after a run with a hook that saves tokens the wrong way."""
+    kept = QUIRK_REPLIES
+    async with serving(kept) as url:
+        model = OpenAIChat("m", base_url=f"{url}/v1")
+        agent = Agent(model=model, tools=[look], hooks=Hooks(before_model_request=forget))
+        result = await agent.run("go", limits=Limits(turns=4))
+    assert result.status == "limit"
+    assert (model.prefix_report.breaks, model.prefix_report.message, model.prefix_report.why) == (2, 2, "messages")
 
 
 def test_what_is_kept_for_the_comparison_is_bounded() -> None:
@@ -129,7 +176,7 @@ def test_what_is_kept_for_the_comparison_is_bounded() -> None:
     for number in range(200):
         asked(encoder, [UserMessage.of("x" * 2**20)], str(number))
     assert len(encoder.watch._trails) <= 64
-    assert encoder.watch._size <= 2**26
+    assert encoder.watch._size <= 2**24
 
 
 # --- over a hundred turns
@@ -192,8 +239,6 @@ def test_l04_over_a_hundred_turns_each_request_begins_with_the_messages_of_the_o
 
 @EACH
 def test_cache_marks_are_all_that_moves(name: str) -> None:
-    import json
-
     encoder, history, former = ENCODERS[name](), History(), []
     for number in range(10):
         for added in turn(number):

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
@@ -36,13 +36,12 @@ from antiphon.types.request import (
     ToolSpec,
     WarningChunk,
 )
-from antiphon.wire.http import aclose
+
+from . import wire_server
+from .wire_server import STREAMING, Answer, Server, chunked, whole
 
 pytestmark = pytest.mark.anyio
 
-HEAD = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-request-id: req-1\r\ntransfer-encoding: chunked\r\n\r\n"
-)
 OPENAI = ModelInfo(provider="openai", id="gpt-5")
 
 
@@ -87,96 +86,16 @@ TURN = b"".join(
 )  # fmt: skip
 
 
-class Asked:
-    """A request as the server got it."""
-
-    def __init__(self, head: bytes, body: bytes) -> None:
-        line, *fields = head.decode().split("\r\n")
-        self.method, self.path, _ = line.split(" ")
-        self.headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
-        self.body = body
-
-    @property
-    def json(self) -> dict[str, Any]:
-        return json.loads(self.body)
-
-
-Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-class Server:
-    """Plays one answer for every request, and keeps what it was asked."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked: list[Asked] = []
-        self.connections = 0
-        self.gone = anyio.Event()  # a client has closed its connection
-        self.port = 0
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                lines = head.lower().split(b"\r\n")
-                length = next((int(line[15:]) for line in lines if line[:15] == b"content-length:"), 0)
-                self.asked.append(Asked(head[:-4], await reader.readexactly(length)))
-                await self.answer(writer)
-                await writer.drain()
-                if writer.is_closing():
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self.gone.set()
-            writer.close()
-
-
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[Server]:
-    server = Server(answer)
-    listener = await asyncio.start_server(server.accept, "127.0.0.1", 0)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
+    async with wire_server.serving(Server(answer, "/v1")) as server:
         yield server
-    finally:
-        await aclose()
-        listener.close()
-        await listener.wait_closed()
-
-
-def streamed(*pieces: bytes, end: bool = True) -> Answer:
-    """An answer in HTTP chunks; without an end, the connection is closed in the middle of the body."""
-
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD)
-        for piece in pieces:
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await writer.drain()
-        if end:
-            writer.write(b"0\r\n\r\n")
-        else:
-            writer.close()
-
-    return answer
-
-
-def whole(body: bytes, *, status: str = "200 OK", more: str = "") -> Answer:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n{more}\r\n"
-        writer.write(head.encode() + body)
-
-    return answer
 
 
 async def hang(writer: asyncio.StreamWriter) -> None:
     """Says a first word and no more."""
     first = text("first")
-    writer.write(HEAD + b"%x\r\n%b\r\n" % (len(first), first))
+    writer.write(STREAMING + b"%x\r\n%b\r\n" % (len(first), first))
 
 
 def request(**fields: Any) -> ModelRequest:
@@ -201,7 +120,7 @@ async def ask(model: OpenAIResponses, **fields: Any) -> AssistantMessage:
 
 
 async def test_a_reply_is_streamed_and_the_finish_comes_last() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = OpenAIResponses("gpt-5", base_url=server.base_url)
         said: list[Delta] = []
         await read_into(said, model, instructions="Be brief.")
@@ -218,7 +137,7 @@ async def test_any_cut_of_the_bytes_gives_the_same_reply(seed: int) -> None:
     random = Random(seed)
     cuts = sorted(random.sample(range(1, len(TURN)), random.choice([5, 60, 400])))
     pieces = [TURN[start:end] for start, end in zip([0, *cuts], [*cuts, len(TURN)], strict=True)]
-    async with serving(streamed(*pieces)) as server:
+    async with serving(chunked(*pieces)) as server:
         message = await ask(OpenAIResponses("gpt-5", base_url=server.base_url, info=OPENAI))
     thought, said, *calls = message.parts
     assert isinstance(thought, Thinking)
@@ -232,7 +151,7 @@ async def test_any_cut_of_the_bytes_gives_the_same_reply(seed: int) -> None:
 
 
 async def test_a_connection_is_used_again_for_the_next_turn() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = OpenAIResponses("m", base_url=server.base_url)
         for _ in range(3):
             async with aclosing(model.stream(request())) as stream:
@@ -243,7 +162,7 @@ async def test_a_connection_is_used_again_for_the_next_turn() -> None:
 
 
 async def test_a_setting_without_a_field_is_warned_of() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         said: list[Delta] = []
         await read_into(said, OpenAIResponses("m", base_url=server.base_url), settings=ModelSettings(stop=("x",)))
     assert isinstance(said[0], WarningChunk)
@@ -261,7 +180,7 @@ async def test_a_whole_answer_in_place_of_a_stream_is_read() -> None:
 
 
 async def test_the_key_is_a_bearer_token() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(OpenAIResponses("m", base_url=server.base_url, api_key="secret"))
     assert server.asked[0].headers["authorization"] == "Bearer secret"
 
@@ -274,7 +193,7 @@ async def test_a_key_function_is_asked_for_every_request_with_the_providers_name
         asked.append(provider)
         return f"key-{len(asked)}"
 
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = OpenAIResponses("m", base_url=server.base_url, api_key=key, info=OPENAI)
         await ask(model)
         await ask(model)
@@ -290,13 +209,13 @@ async def test_a_missing_key_is_told_with_its_variable_before_anything_is_sent(m
 
 async def test_no_key_of_another_server_goes_to_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(OpenAIResponses("m", base_url=server.base_url))
     assert "authorization" not in server.asked[0].headers
 
 
 async def test_the_requests_headers_come_over_the_models() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = OpenAIResponses("m", base_url=server.base_url, api_key="k", headers={"X-Title": "app", "X-A": "1"})
         await ask(model, settings=ModelSettings(extra_headers={"x-title": "turn", "Authorization": "Basic b"}))
     headers = server.asked[0].headers
@@ -307,7 +226,7 @@ async def test_the_payload_can_be_seen_and_replaced() -> None:
     async def change(payload: dict[str, Any]) -> dict[str, Any]:
         return payload | {"model": "other"}
 
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(OpenAIResponses("m", base_url=server.base_url), on_payload=change, tools=(ToolSpec(name="look"),))
     assert server.asked[0].json["model"] == "other"
     assert server.asked[0].json["tools"][0]["name"] == "look"
@@ -340,7 +259,7 @@ async def test_a_refusal_is_classified_with_the_servers_words(status: str, error
 
 async def test_an_error_after_the_head_is_raised_behind_what_was_said_before() -> None:
     broken = text("a") + b'event: error\ndata: {"type":"error","code":"server_error","message":"died"}\n\n'
-    async with serving(streamed(broken)) as server:
+    async with serving(chunked(broken)) as server:
         said: list[Delta] = []
         with pytest.raises(Overloaded, match="died") as caught:
             await read_into(said, OpenAIResponses("m", base_url=server.base_url))
@@ -351,7 +270,7 @@ async def test_an_error_after_the_head_is_raised_behind_what_was_said_before() -
 @pytest.mark.parametrize("end", [True, False])
 @pytest.mark.parametrize("left", [b"", b'data: {"type":"response.output_text.delta","delta":"x'])
 async def test_d7_a_stream_without_a_marker_was_dropped_however_it_ends(left: bytes, *, end: bool) -> None:
-    async with serving(streamed(text("a"), *([left] if left else []), end=end)) as server:
+    async with serving(chunked(text("a"), *([left] if left else []), end=end)) as server:
         said: list[Delta] = []
         with pytest.raises(Dropped):
             await read_into(said, OpenAIResponses("m", base_url=server.base_url))
@@ -359,18 +278,18 @@ async def test_d7_a_stream_without_a_marker_was_dropped_however_it_ends(left: by
 
 
 async def test_a_reply_with_its_marker_is_whole_though_the_connection_is_torn() -> None:
-    async with serving(streamed(HELLO, end=False)) as server:
+    async with serving(chunked(HELLO, end=False)) as server:
         assert (await ask(OpenAIResponses("m", base_url=server.base_url))).text == "Hello"
 
 
 async def test_a_last_event_without_its_blank_line_counts() -> None:
-    async with serving(streamed(HELLO.rstrip(b"\n"))) as server:
+    async with serving(chunked(HELLO.rstrip(b"\n"))) as server:
         assert (await ask(OpenAIResponses("m", base_url=server.base_url))).text == "Hello"
 
 
 async def test_a_server_that_never_closes_after_the_marker_does_not_hold_the_reply() -> None:
     async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"%x\r\n%b\r\n" % (len(HELLO), HELLO))
+        writer.write(STREAMING + b"%x\r\n%b\r\n" % (len(HELLO), HELLO))
 
     async with serving(answer) as server:
         with anyio.fail_after(10):
@@ -438,13 +357,13 @@ async def test_a_model_without_a_name_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize("tail", ["", "/", "/responses", "/responses/"])
 async def test_a_base_url_may_name_the_endpoint_already(tail: str) -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         await ask(OpenAIResponses("m", base_url=server.base_url + tail))
     assert server.asked[0].path == "/v1/responses"
 
 
 async def test_a_query_of_the_base_url_stays() -> None:
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         url = f"http://127.0.0.1:{server.port}/openai?api-version=2025-04-01-preview"
         await ask(OpenAIResponses("m", base_url=url))
     assert server.asked[0].path == "/openai/responses?api-version=2025-04-01-preview"
@@ -471,7 +390,7 @@ async def test_a_providers_name_at_another_address_stands_for_a_server_with_its_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    async with serving(streamed(HELLO)) as server:
+    async with serving(chunked(HELLO)) as server:
         model = responses_model("gpt-5", provider="openai", base_url=server.base_url, api_key=None)
         await ask(model)
     assert model.info == ModelInfo(provider="openai", id="gpt-5")

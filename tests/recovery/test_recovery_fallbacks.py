@@ -1,5 +1,7 @@
 """Other models: asked when the first one is given up, with the same question, in their own measure."""
 
+from typing import Any
+
 import pytest
 
 from antiphon import (
@@ -28,8 +30,8 @@ pytestmark = pytest.mark.anyio
 ONE = Recovery(retries=1, delay=0.01, jitter=0)
 
 
-def second(*replies: object) -> Scripted:
-    return Scripted(*replies, info=ModelInfo(provider="other", id="second"))  # type: ignore[arg-type]
+def second(*replies: Any) -> Scripted:
+    return Scripted(*replies, info=ModelInfo(provider="other", id="second"))
 
 
 async def test_the_next_model_is_asked_when_patience_with_the_first_is_used_up() -> None:

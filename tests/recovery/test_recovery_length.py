@@ -1,5 +1,7 @@
 """Replies that the output limit cut off, and replies that say nothing: each with a budget of its own."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -75,10 +77,10 @@ async def test_a_cut_off_answer_can_be_kept_when_asking_again_is_over() -> None:
 
 
 @pytest.mark.parametrize("on_length", ["error", "keep"])
-async def test_e2_no_call_of_a_cut_off_reply_is_run(on_length: str) -> None:
+async def test_e2_no_call_of_a_cut_off_reply_is_run(on_length: Any) -> None:
     """A salvaged half of a command was run by a peer; also a call that looks whole may be half of what was meant."""
     model = Scripted(["Let me look.", HALF, LENGTH], [WHOLE], "rain")
-    result, told, _ = await outcome(model, Recovery(on_length=on_length))  # type: ignore[arg-type]
+    result, told, _ = await outcome(model, Recovery(on_length=on_length))
     assert (result.status, result.text, LOOKED) == ("done", "rain", ["Oslo"])
     assert [event.call_id for event in told.of(ToolStarted)] == ["c2"]
     said, cut = reply(result.messages, 1), result_of(result.messages, 2)
@@ -102,7 +104,7 @@ async def test_e2_asking_again_after_cut_off_calls_is_bounded_and_never_runs_the
     """The two ways of being cut off share one budget; keeping is for what can be read, not for half a call."""
     for on_length in ("error", "keep"):
         model = Scripted([HALF, LENGTH], ["a", LENGTH], [WHOLE, LENGTH], "never")
-        result, _, _ = await outcome(model, Recovery(length_retries=2, on_length=on_length))  # type: ignore[arg-type]
+        result, _, _ = await outcome(model, Recovery(length_retries=2, on_length=on_length))
         assert (result.status, len(model.requests), LOOKED) == ("error", 3, [])
         assert "cut off by the output limit" in (result.reason or "")
         assert validate(result.messages) == []

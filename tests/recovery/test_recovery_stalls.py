@@ -1,5 +1,6 @@
 """Streams that are open and dead: how long silence may last, and what counts as silence."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -193,9 +194,7 @@ async def test_a_finished_reply_is_not_watched_any_more() -> None:
 
 async def test_nothing_is_left_of_the_watch() -> None:
     """A timer that outlives its run would cancel somebody else's scope."""
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    before = [timer for timer in loop._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+    loop: Any = asyncio.get_running_loop()
+    before = [timer for timer in loop._scheduled if not timer.cancelled()]
     await Agent(Scripted("a", "b")).run("go")
-    assert [timer for timer in loop._scheduled if not timer.cancelled()] == before  # type: ignore[attr-defined]
+    assert [timer for timer in loop._scheduled if not timer.cancelled()] == before

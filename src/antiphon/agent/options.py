@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict
 
-from antiphon.agent.output import TypedOutput
+from antiphon.agent.output import TextOutput, TypedOutput
 from antiphon.errors import UsageError
 from antiphon.loop.hooks import Hooks
 from antiphon.loop.limits import Limits, check_limits
@@ -105,12 +105,25 @@ def settled(agent: Mapping[str, Any], options: Mapping[str, Any], output: TypedO
     fields["settings"] = agent["settings"].merged(options.get("settings"))
     fields["hooks"] = tuple([hooks for hooks in (agent["hooks"], options.get("hooks")) if hooks is not None])
     named = by_name(fields["tools"], "the run's tools")
-    if output is not None:
+    reader: TypedOutput | TextOutput | None = output
+    if output is not None and answers_in_text(fields, named):
+        reader = output.in_text()
+        fields["settings"] = fields["settings"].merged(ModelSettings(response_schema=reader.schema))
+    elif output is not None:
         named = by_name([*named.values(), output.tool], "the run's tools and its typed answer")
     fields["tools"] = tuple(named.values())
-    fields["tool_choice"] = settled_choice(fields, named, output)
+    fields["tool_choice"] = settled_choice(fields, named, reader if isinstance(reader, TypedOutput) else None)
     check_limits(fields["limits"], getattr(fields["model"], "info", None))
-    return RunSpec(**fields, output=output)
+    return RunSpec(**fields, output=reader)
+
+
+def answers_in_text(fields: Mapping[str, Any], named: Mapping[str, Tool]) -> bool:
+    """Whether a typed answer can be the reply's text: all models keep to a schema, and no tool has to be weighed with it."""
+    if named or fields["sources"] or fields["settings"].response_schema is not None:
+        return False
+    if fields.get("tool_choice", "auto") not in ("auto", "none"):
+        return False
+    return all(getattr(model, "schema_mode", False) for model in (fields["model"], *fields["fallbacks"]))
 
 
 def settled_choice(fields: Mapping[str, Any], named: Mapping[str, Tool], output: TypedOutput | None) -> str:

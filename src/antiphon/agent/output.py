@@ -1,15 +1,19 @@
-"""Typed answers: the final answer as a validated value, through a final tool call that every provider has."""
+"""Typed answers: the final answer as a validated value.
+
+It comes through a final tool call, which every provider has; or, where the models keep to a schema and there is no tool
+that they would have to choose instead, as the text of the reply.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 from antiphon.errors import UsageError
-from antiphon.tools.arguments import Arguments
+from antiphon.tools.arguments import ArgumentError, Arguments, Prepared
 from antiphon.tools.result import ToolResult
 from antiphon.tools.tool import Tool
 from antiphon.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
-__all__ = ["FINAL", "TypedOutput"]
+__all__ = ["FINAL", "TextOutput", "TypedOutput"]
 
 FINAL = "final_answer"
 
@@ -17,6 +21,7 @@ INSTRUCTIONS = (
     f"When you have everything you need, give your answer by calling the tool {FINAL!r}; do not write it as text."
 )
 REMINDER = f"Give your answer by calling the tool {FINAL!r}."
+MOST_PROBLEMS = 20
 
 
 class TypedOutput:
@@ -39,13 +44,17 @@ class TypedOutput:
             repeatable=True,
         )
 
-    def reminder(self) -> UserMessage:
+    def in_text(self) -> "TextOutput":
+        """The same answer as the text of a reply."""
+        return TextOutput(self.tool.arguments, wrapped=self._wrapped, reminders=self.reminders)
+
+    def accepts(self, message: AssistantMessage) -> bool:  # noqa: ARG002 - a text is none, whatever it says
+        """Whether a reply without calls is the answer."""
+        return False
+
+    def reminder(self, message: AssistantMessage) -> UserMessage:  # noqa: ARG002 - as above
         """What the model is told when it answered in text."""
         return UserMessage.of(REMINDER)
-
-    def given(self, messages: Sequence[Message]) -> bool:
-        """Whether the transcript ends in an answer."""
-        return self._last_arguments(messages) is not None
 
     def read(self, messages: Sequence[Message]) -> Any:
         """The answer as a value, or `None` when the run ended without one."""
@@ -71,6 +80,53 @@ class TypedOutput:
             else:
                 return None
         return None
+
+
+class TextOutput:
+    """One type of answer as JSON text, for models that keep to the schema that a request asks for.
+
+    An answer that does not fit all the same is told to the model, which repairs it, `reminders` times.
+    """
+
+    tool = None
+
+    def __init__(self, arguments: Arguments, *, wrapped: bool, reminders: int) -> None:
+        self.reminders = reminders
+        self._arguments = arguments
+        self._wrapped = wrapped
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the answer."""
+        return self._arguments.parameters
+
+    def accepts(self, message: AssistantMessage) -> bool:
+        """Whether the reply is the answer."""
+        return isinstance(self._prepared(message), Prepared)
+
+    def reminder(self, message: AssistantMessage) -> UserMessage:
+        """What the model is told when its answer does not fit."""
+        error = self._prepared(message)
+        problems = error.problems if isinstance(error, ArgumentError) else ()
+        lines = [f"- {problem}" for problem in problems[:MOST_PROBLEMS]]
+        what = "\n".join(["Your answer does not fit:", *lines]) if lines else "Your answer is not one JSON object."
+        return UserMessage.of(f"{what}\nAnswer again, with nothing but the JSON that was asked for.")
+
+    def read(self, messages: Sequence[Message]) -> Any:
+        """The answer as a value, or `None` when the run ended without one."""
+        last = messages[-1] if len(messages) > 0 else None
+        prepared = self._prepared(last) if isinstance(last, AssistantMessage) and not last.calls else None
+        if not isinstance(prepared, Prepared):
+            return None
+        return prepared.values["value"] if self._wrapped else prepared.values
+
+    def _prepared(self, message: AssistantMessage) -> Prepared | ArgumentError:
+        if message.partial or not message.text.strip():
+            return ArgumentError("there is no answer")
+        try:
+            return self._arguments.prepare(message.text, strict=True)
+        except ArgumentError as error:
+            return error
 
 
 def answer_arguments(kind: Any) -> tuple[Arguments, bool]:

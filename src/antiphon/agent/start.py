@@ -129,10 +129,7 @@ def stamped_input(session: Session, first: Input) -> Input:
     """Ids and times come in with the input: the machine makes none."""
     now = session.now()
     if isinstance(first, Resumed):
-        repeatable = frozenset(
-            [id_ for id_, slot in session.state.batch.items() if session.is_repeatable(slot.call.name)],
-        )
-        return replace(first, at=now, repeatable=repeatable)
+        return replace(first, at=now)
     assert isinstance(first, Prompted)
     forced = first.forced
     if forced is not None:

@@ -9,7 +9,7 @@ from antiphon.types.events import ApprovalDecided, ApprovalRequested, Event, Run
 
 __all__ = ["HOW", "Questions", "decision_of"]
 
-HOW: Final = "y: yes, n: no, n REASON, e: edit the arguments; anything else refuses, and the model reads it"
+HOW: Final = "y: yes; n or n REASON: no; e: edit the arguments; other words: no, do this instead"
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 

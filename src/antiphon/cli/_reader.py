@@ -54,6 +54,7 @@ class TerminalReader:
         from prompt_toolkit.completion import WordCompleter
         from prompt_toolkit.history import FileHistory, InMemoryHistory
         from prompt_toolkit.output import create_output
+        from prompt_toolkit.renderer import CPR_Support
 
         self._asking = asking
         self._renderer = renderer
@@ -69,6 +70,7 @@ class TerminalReader:
             key_bindings=bindings(self._press),
             output=create_output(always_prefer_tty=True),
         )
+        self._session.app.renderer.cpr_support = CPR_Support.NOT_SUPPORTED  # the answer would be late: the cursor moves
         self._session.app.min_redraw_interval = REDRAW_SECONDS
         self._raw: AbstractContextManager[None] = self._session.input.raw_mode()
 
@@ -77,9 +79,9 @@ class TerminalReader:
         self._screen.attach(self._session.app)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self._screen.attach(None)
-        self._raw.__exit__(*exc)
+        self._raw.__exit__(None, None, None)
 
     async def read(self) -> str | None:
         """What was typed, `None` when there will be nothing else. Raises `KeyboardInterrupt` to leave at once."""

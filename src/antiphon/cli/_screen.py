@@ -4,6 +4,8 @@ Whole lines are printed and stay; the line that has not ended yet is part of the
 """
 
 import io
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from antiphon.cli._lines import printable
@@ -53,6 +55,15 @@ class Screen(io.TextIOBase):
         else:
             self._app.invalidate()
         return len(s)
+
+    @contextmanager
+    def above(self) -> Generator[None]:
+        """What is written in the block goes above the line that has not ended; it is whole lines."""
+        tail, self._tail = self._tail, []
+        try:
+            yield
+        finally:
+            self._tail = tail
 
     def take_back(self) -> None:
         """Forget the line that has not ended."""

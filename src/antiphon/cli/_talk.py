@@ -19,6 +19,7 @@ from antiphon.cli._status import Meter, status_line
 from antiphon.cli.choose import Choice
 from antiphon.cli.render import Renderer
 from antiphon.errors import AntiphonError, UsageError
+from antiphon.loop.state import Decision, Deny
 from antiphon.tools.tool import Tool
 from antiphon.types.codec import dump_messages, load_messages
 from antiphon.types.events import ApprovalRequested, Event, MessageDelivered, Queue
@@ -91,10 +92,18 @@ class Talk:
 
     def decide(self, line: str) -> None:
         """Decide on the call that waits, as the line says."""
-        for call_id, decision in self.questions.take(line).items():
-            self.conversation.decide({call_id: decision})
+        self._decide(self.questions.take(line))
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the call that waits, whatever it asks."""
+        if (asked := self.questions.first) is not None:
+            self._decide({asked.call_id: Deny(reason)})
+
+    def _decide(self, decisions: dict[str, Decision]) -> None:
+        if decisions:
+            self.conversation.decide(decisions)
+        for call_id in decisions:
             self.questions.decided(call_id)
-        self._changed.set()
 
     def abort(self, reason: str) -> bool:
         """End the answer that is under way; whether there was one."""

@@ -1,7 +1,7 @@
 """`antiphon chat`: a talk with a model. What a person sees goes as in `ask`: answers to stdout, the rest to stderr."""
 
 import sys
-from typing import Final
+from typing import Final, cast
 
 import anyio
 
@@ -32,7 +32,7 @@ async def chat(setup: Setup, approve: str = "ask") -> int:
     screen = Screen(sys.stdout if sys.stdout.isatty() else sys.stderr) if sys.stdin.isatty() else None
     err = terminal(stderr=True, file=screen if sys.stderr.isatty() else None)
     out = terminal(file=screen if sys.stdout.isatty() else None)
-    renderer = Renderer(out, err, take_back=screen.take_back if screen is not None else None)
+    renderer = Renderer(out, err, screen)
     talk = Talk(await made(setup, err), modes, err, renderer)
     try:
         async with anyio.create_task_group() as group:
@@ -60,7 +60,7 @@ async def talked(talk: Talk, renderer: Renderer) -> None:
     while (line := await reader.read()) is not None and await heard(talk, renderer, line):
         await talk.settled()
     while talk.questions and line is None:
-        talk.decide("no nobody is there to decide")
+        talk.refuse("nobody is there to decide")
         await talk.settled()
 
 
@@ -86,7 +86,8 @@ async def heard(talk: Talk, renderer: Renderer, line: str) -> bool:
     return True
 
 
-def first_of(failed: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_of(failed: BaseException) -> BaseException:
     """What went wrong, out of the groups that tasks wrap it in."""
-    first = failed.exceptions[0]
-    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
+    while isinstance(failed, BaseExceptionGroup):
+        failed = cast("BaseExceptionGroup[BaseException]", failed).exceptions[0]
+    return failed

@@ -1,8 +1,8 @@
 """Events to a terminal: the answer goes to one console, everything about it to the other."""
 
 import io
-from collections.abc import Callable
-from typing import Final, Literal, TextIO, cast
+from contextlib import AbstractContextManager
+from typing import Final, Literal, Protocol, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text as Line
@@ -32,18 +32,31 @@ def terminal(*, stderr: bool = False, file: io.TextIOBase | None = None) -> Cons
     return Terminal(stderr=stderr, file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
+class Live(Protocol):
+    """A terminal whose last line, if it has not ended, can still be changed."""
+
+    def above(self) -> AbstractContextManager[None]:
+        """What is written in the block goes above that line; it is whole lines."""
+        ...
+
+    def take_back(self) -> None:
+        """Erase that line."""
+        ...
+
+
 class Renderer:
     """Shows events as they come.
 
     `out` gets the text of the replies and nothing else. `err` gets a short line for each call, result, warning and
     whatever else happens, and the thinking, dimmed. Where both are one terminal, a line that one has begun is ended
-    before the other writes. `take_back` erases the line of `out` that has not ended, where that can be done.
+    before the other writes. On a `live` terminal, which both are on, the other writes above that line instead, and what
+    is taken back is erased from it.
     """
 
-    def __init__(self, out: Console, err: Console, take_back: Callable[[], None] | None = None) -> None:
+    def __init__(self, out: Console, err: Console, live: Live | None = None) -> None:
         self._out = out
         self._err = err
-        self._erase = take_back
+        self._live = live if out.is_terminal and err.is_terminal else None
         self._begun: Literal["", "out", "err"] = ""
         self._spoken = False
         self._stays = False
@@ -98,6 +111,10 @@ class Renderer:
         self._begun = "" if text.endswith("\n") else "err"
 
     def _write(self, line: Line) -> None:
+        if self._begun and self._live is not None:
+            with self._live.above():
+                self._err.print(line)
+            return
         if self._begun == "out":
             self._leave_answer()
         else:
@@ -118,8 +135,8 @@ class Renderer:
 
     def _take_back(self) -> None:
         """Erase what was said; what cannot be erased any more gets a mark that says that it does not count."""
-        if self._begun == "out" and self._erase is not None and self._out.is_terminal and not self._stays:
-            self._erase()
+        if self._begun == "out" and self._live is not None and not self._stays:
+            self._live.take_back()
             self._begun = ""
             self._spoken = False
         self._end_line()

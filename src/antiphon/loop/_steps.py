@@ -134,7 +134,7 @@ def resume_batch(state: RunState, given: Resumed) -> Step:
         decision = given.decisions.get(call_id)
         if slot.stage == "pending" and decision is not None:
             batch[call_id] = decided_slot(slot, decision)
-        elif slot.stage == "started" and call_id in given.repeatable:
+        elif slot.stage == "started" and slot.repeatable:
             batch[call_id] = replace(slot, stage="allowed")
         elif slot.stage == "started":
             result = closing_result(reply, slot.call, "unknown", given.at)
@@ -282,7 +282,7 @@ def start(state: RunState, given: Started) -> Step:
     slot, counters = state.batch[given.call_id], state.counters
     if given.arguments is not None:
         slot = replace(slot, arguments=given.arguments)
-    slot = replace(slot, stage="started")
+    slot = replace(slot, stage="started", repeatable=slot.repeatable or given.repeatable)
     name = slot.call.name
     if slot.answers or slot.nested is not None:  # it was started before, and goes on after its question
         return replace(state, batch=state.batch | {given.call_id: slot}), ()

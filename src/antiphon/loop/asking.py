@@ -234,15 +234,15 @@ async def take_reply(session: Session, request: ModelRequest, outcome: Assistant
 
 
 def remind(session: Session, message: AssistantMessage) -> None:
-    """A run with a typed answer does not end in text: the model is told to give its answer, a bounded number of times."""
+    """A run with a typed answer does not end without it: the model is told to give it, a bounded number of times."""
     output, state = session.spec.output, session.state
-    if output is None or message.calls or state.steering or state.follow_ups:
+    if output is None or message.calls or state.steering or state.follow_ups or output.accepts(message):
         return
     if session.reminded >= output.reminders:
         session.reply = message
         raise HaltRun("error", f"the model gave no final answer, and was reminded {session.reminded} times")
     session.reminded += 1
-    session.feed(Queued(message=session.stamp(output.reminder()), queue="steering"))
+    session.feed(Queued(message=session.stamp(output.reminder(message)), queue="steering"))
 
 
 async def after_response(session: Session, request: ModelRequest, message: AssistantMessage) -> AssistantMessage:

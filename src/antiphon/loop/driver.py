@@ -138,7 +138,8 @@ class Driver:
             RunStarted, model=session.info, thinking=session.thinking(), resumed_from=session.state.resumed_from
         )
         for message, queue in self.preloaded:
-            session.teller.tell(MessageQueued, message=message, queue=queue)
+            if message in (*session.state.steering, *session.state.follow_ups):  # else a listener has taken it back
+                session.teller.tell(MessageQueued, message=message, queue=queue)
         self._tell_left_out(before)
         context = RunStartContext(**session.common(), messages=session.state.messages)
         for hook in session.deciding("on_run_start"):
@@ -370,11 +371,12 @@ class Driver:
             ("steering", state.steering),
             ("follow_up", state.follow_ups),
         )
+        for queue, messages in queues:  # all of it first: a listener may look at the queues
+            session.undelivered += messages
+            session.feed(Unqueued(queue=queue))
         for queue, messages in queues:
             for message in messages:
                 session.teller.tell(MessageReturned, message=message, queue=queue, why=state.status or "ended")
-            session.undelivered += messages
-            session.feed(Unqueued(queue=queue))
 
     async def _call_end_hook(self, hook: Callable[[Any], Any]) -> None:
         session = self.session

@@ -223,7 +223,7 @@ class Work:
         session = self.session
         slot = session.state.batch[call_id]
         tool, prepared = self._prepared[call_id]
-        session.feed(Started(call_id=call_id, arguments=prepared.text))
+        session.feed(Started(call_id=call_id, arguments=prepared.text, repeatable=tool.repeatable))
         session.teller.tell(ToolStarted, call_id=call_id, name=slot.call.name, arguments=copied(prepared))
         await session.settle()
         context = self._context(slot, tool)

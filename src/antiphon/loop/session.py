@@ -182,11 +182,6 @@ class Session:
         id_ = message.id or self.mint_message_id()
         return replace(message, id=id_, created_at=self.now() if message.created_at is None else message.created_at)
 
-    def is_repeatable(self, name: str) -> bool:
-        """Whether a call of this tool may run again although it was started before."""
-        tool = self.tools.get(name)
-        return tool is not None and tool.repeatable
-
     def output(self) -> Any:
         """What the run is for: its typed answer, or the text of its last reply."""
         if self.spec.output is not None:

@@ -11,7 +11,7 @@ from antiphon.loop.state import Approve, Deny
 from antiphon.tools.tool import Tool
 from antiphon.types.cancel import CancelSignal
 from antiphon.types.content import ToolCall
-from antiphon.types.messages import Message
+from antiphon.types.messages import AssistantMessage, Message
 from antiphon.types.request import Model, ModelSettings
 
 __all__ = [
@@ -110,13 +110,17 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
 
 
 class OutputReader(Protocol):
-    """What makes a typed answer of a run: a final tool, a reminder for replies without it, and how to read it back."""
+    """What makes a typed answer of a run: a final tool, or the text of a reply; a reminder for replies that are none, and
+    how to read it back.
+    """
 
-    tool: Tool
-    reminders: int
+    @property
+    def tool(self) -> Tool | None: ...
+    @property
+    def reminders(self) -> int: ...
 
-    def reminder(self) -> Message: ...
-    def given(self, messages: Sequence[Message], /) -> bool: ...
+    def accepts(self, message: AssistantMessage, /) -> bool: ...
+    def reminder(self, message: AssistantMessage, /) -> Message: ...
     def read(self, messages: Sequence[Message], /) -> Any: ...
 
 

@@ -104,7 +104,8 @@ class Slot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call of the open batch.
 
     `arguments` is the JSON text that is or would be used, `question` what a tool asks, `answers` what was answered so
-    far, in the order of the questions. `nested` is the state of a paused sub-agent.
+    far, in the order of the questions. `nested` is the state of a paused sub-agent. A `repeatable` call may run again
+    when it is not known how far it came.
     """
 
     call: ToolCall
@@ -117,6 +118,7 @@ class Slot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answers: tuple[Any, ...] = ()
     result: ToolResultMessage | None = None
     end_turn: bool = False
+    repeatable: bool = False
 
 
 class Counters(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -176,14 +178,9 @@ class Prompted(Struct, frozen=True, kw_only=True):
 
 
 class Resumed(Struct, frozen=True, kw_only=True):
-    """Go on from what is there.
-
-    `repeatable` names the calls that may run again although they were started, `rerun_open` lets the open calls of a
-    bare transcript run.
-    """
+    """Go on from what is there; `rerun_open` lets the open calls of a bare transcript run."""
 
     decisions: dict[str, Decision] = {}
-    repeatable: frozenset[str] = frozenset()
     rerun_open: bool = False
     at: float = 0.0
 
@@ -251,10 +248,11 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """A call's body runs with these arguments."""
+    """A call's body runs with these arguments; `repeatable` as its tool says."""
 
     call_id: str
     arguments: str | None = None
+    repeatable: bool = False
 
 
 class Returned(Struct, frozen=True, kw_only=True):

@@ -146,30 +146,41 @@ class Walk:
         for keyword, value in node.items():
             if keyword in _DEFINITIONS:
                 continue
-            if keyword in {"default", "format"}:
-                (told if self._takes(keyword, value) else lost)[keyword] = value
+            if not self._takes(keyword, value):
+                lost[keyword] = value
             elif keyword == "const" and not self.dialect.constants:
                 told["enum"] = [value]
             elif keyword == "oneOf" and not self.dialect.one_of and "anyOf" not in node:
                 told["anyOf"] = self._inner("oneOf", value, path, above)
-            elif self.dialect.keywords is not None and keyword not in self.dialect.keywords:
-                lost[keyword] = value
             else:
                 told[keyword] = self._inner(keyword, value, path, above)
         if self.dialect.items and _is(told, "array") and not told.keys() & {"items", "prefixItems"}:
             told["items"] = self.told({}, f"{path}/items", above)
+        self._finish(told, node, lost, path)
+        return told
+
+    def _finish(self, told: Node, given: Node, lost: Node, path: str) -> None:
         if lost:
             self._lose(told, lost, path)
         if self.dialect.closed:
-            self._close(told, node, path)
+            self._close(told, given, path)
         if told.get("additionalProperties") is False:
             told.setdefault("required", [])  # strict readers take an absent list for null
-        return told
 
     def _takes(self, keyword: str, value: Any) -> bool:
-        if keyword == "default":
-            return self.dialect.defaults
-        return self.dialect.formats is None or value in self.dialect.formats
+        """Whether the dialect knows the keyword, or another one that says the same."""
+        dialect = self.dialect
+        match keyword:
+            case "default":
+                return dialect.defaults
+            case "format":
+                return dialect.formats is None or value in dialect.formats
+            case "const" if not dialect.constants:
+                return True
+            case "oneOf" if not dialect.one_of:
+                return True
+            case _:
+                return dialect.keywords is None or keyword in dialect.keywords
 
     def _inner(self, keyword: str, value: Any, path: str, above: tuple[str, ...]) -> Any:
         if keyword in _MAPS and isinstance(value, dict):

@@ -17,6 +17,7 @@ __all__ = ["CallIds", "IdRule", "NameRule", "first_uses"]
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
 _DIGEST = 16
 _MEMO = "first uses of call ids"
 
@@ -49,7 +50,7 @@ class IdRule(Struct, frozen=True, kw_only=True):
     def _may_be_sent(self, call_id: str) -> bool:
         if self.style == "nine":
             return len(call_id) == 9 and call_id.isascii() and call_id.isalnum()
-        return 1 <= len(call_id) <= self.longest and not _ILLEGAL.search(call_id)
+        return len(call_id) <= self.longest and _LEGAL(call_id) is not None
 
 
 class NameRule(Struct, frozen=True, kw_only=True):
@@ -63,6 +64,8 @@ class NameRule(Struct, frozen=True, kw_only=True):
 
     def taken(self, name: str) -> str:
         """The name itself, or one that may be sent in its place."""
+        if len(name) <= self.longest and name.isidentifier() and name.isascii():
+            return name  # as nearly all are
         return _illegal(self.more).sub("_", name)[: self.longest] or "_"
 
 
@@ -79,17 +82,17 @@ class CallIds:
     def __init__(self, rule: IdRule | None, first: Mapping[str, int] | None) -> None:
         self._rule = rule
         self._first = first if rule is not None and rule.unique else None
-        self._own: dict[str, str] = {}
+        self._own: dict[str, str] = {}  # ids of the last reply's calls, and what is sent for them
 
     def reply(self, message: AssistantMessage, place: int) -> None:
         """The next reply, which stands at `place` in the transcript."""
         rule, first = self._rule, self._first
         if rule is None:
             return
-        self._own = {
-            call.id: rule.taken(call.id, place if first is not None and first[call.id] < place else None)
-            for call in message.calls
-        }
+        self._own = own = {}
+        for call in message.calls:
+            repeated = first is not None and first[call.id] < place
+            own[call.id] = rule.taken(call.id, place if repeated else None)
 
     def taken(self, call_id: str) -> str:
         """The id to be sent for a call of the last reply, or for its result."""

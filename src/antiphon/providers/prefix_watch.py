@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from antiphon.types.cancel import CancelSignal
 from antiphon.types.messages import Message, ToolResultMessage
 from antiphon.types.request import ModelRequest
 
@@ -21,7 +22,7 @@ EncodePart = Callable[[int, int], bytes]
 
 _MOST_TRAILS = 64
 _BLOCK = 2**16
-_MOST_BYTES = 2**26  # of former requests that are kept alive for the comparison
+_MOST_BYTES = 2**24  # of former requests that are kept alive for the comparison
 
 
 class PrefixReport(Struct, frozen=True, kw_only=True):
@@ -68,7 +69,10 @@ class PrefixWatch:
 
     def see(self, request: ModelRequest, key: Hashable, pieces: Sequence[bytes], encode_part: EncodePart) -> None:
         """Take note of a request. `pieces` are its messages' bytes, `key` the rules by which they were made."""
-        session = request.session_id or id(request.cancel)
+        session = _session_of(request)
+        if session is None:
+            self.report = _counted(self.report)
+            return
         with self._lock:
             former = self._trails.pop(session, None)
             if former is None:
@@ -112,6 +116,16 @@ class PrefixWatch:
             lost=len(old) - kept,
             why="messages" if key == former.key else "rules",
         )
+
+
+def _session_of(request: ModelRequest) -> Hashable:
+    """What the requests of a session, or of one run, have in common; `None` for a request that stands alone.
+
+    A run's requests share its cancel token. A plain signal, which nobody can set, is that of a single request.
+    """
+    if request.session_id:
+        return request.session_id
+    return None if type(request.cancel) is CancelSignal else id(request.cancel)
 
 
 def _counted(report: PrefixReport) -> PrefixReport:

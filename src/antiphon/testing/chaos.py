@@ -33,6 +33,7 @@ says nothing new comes twice; what may come in any order does; an error comes in
 takes its time. Words are never repeated or moved: no reader could tell."""
 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
+"""Every kind of fault there is."""
 
 MARKER = b"data: [DONE]\n\n"
 HEARTBEATS = (b": keep-alive\n\n", b"data:\n\n", b'data: {"choices":[]}\n\n')

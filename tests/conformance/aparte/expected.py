@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from .player import Played, ids_of
 from .projection import UNRESOLVED, Json
 from .script import Step
+from .stage import Played, ids_of
 
 FIELDS = ("events", "outcome", "requests", "history_appends", "handler_calls", "approval_calls", "predicate_calls")
 """What may differ; the one order of it all counts as part of `events`. In the history group answers count as well."""
@@ -16,6 +16,9 @@ FIELDS = ("events", "outcome", "requests", "history_appends", "handler_calls", "
 KINDS = {"event": "events", "request": "requests", "append": "history_appends", "handler": "handler_calls"}
 
 REFUSAL = "<refusal>"
+
+FLUSH: Step = ("event", {"type": "text-flush"})
+TURN: Step = ("event", {"type": "turn-start"})
 
 
 class Expected:
@@ -39,14 +42,21 @@ class Expected:
 
     @property
     def given_up(self) -> set[str]:
-        """The calls that were aborted although nobody had stopped the run."""
-        before = self.observed["timeline"]
-        events = iter(self.observed["events"])
+        """The calls that were aborted although nobody had stopped the run, nor stopped it because of that."""
+        timeline, events = self.observed["timeline"], iter(self.observed["events"])
         found: set[str] = set()
-        for entry in before[: before.index("stop")] if "stop" in before else before:
+        for at, entry in enumerate(timeline[: timeline.index("stop")] if "stop" in timeline else timeline):
             if entry.startswith("event:") and (event := next(events))["type"] == "tool-aborted":
-                found.add(event["toolCallId"])
+                call_id = event["toolCallId"]
+                if timeline[at + 1 : at + 2] != ["stop"] or self.cancels_itself(call_id):
+                    found.add(call_id)
         return set() if self.given.get("abort", {}).get("before_run") else found
+
+    def cancels_itself(self, call_id: str) -> bool:
+        """Whether the call's tool raises an abort error of its own."""
+        started = next(e for e in self.observed["events"] if e["type"] == "tool-start" and e["toolCallId"] == call_id)
+        calls = self.given.get("tools", {}).get(started["name"], {}).get("calls", ())
+        return any(call.get("raises", {}).get("name") == "AbortError" for call in calls)
 
     def copy(self) -> "Expected":
         twin = deepcopy(self)
@@ -95,6 +105,20 @@ class Expected:
         entries = self.given["transport"]
         return entries[turn - 1] if 0 < turn <= len(entries) else {"stream": []}
 
+    @property
+    def is_forced(self) -> bool:
+        """The application makes the first call."""
+        choice = self.given["base_request"].get("toolChoice")
+        return isinstance(choice, dict) and "input" in choice
+
+    def config_of(self, name: str) -> Json:
+        """What the lookup says of a tool."""
+        return self.given.get("tools", {}).get(name, {}).get("config", {})
+
+    def runs(self, name: str) -> bool:
+        """Whether a tool of this name has a handler."""
+        return "calls" in self.given.get("tools", {}).get(name, {})
+
     def calls_of(self, turn: int) -> list[Json]:
         """Every call of a turn's reply, with the ids that the loop gives them."""
         if turn == 0:
@@ -142,6 +166,19 @@ def is_tool_step(step: Step) -> bool:
     return kind in ("handler", "approval")
 
 
+def deltas(items: list[Json]) -> list[Step]:
+    """What is told while these are read."""
+    kinds = {"text": "text-delta", "thinking": "thinking-delta"}
+    told = [{"type": kinds[i["type"]], "delta": i["delta"]} for i in items if i.get("type") in kinds]
+    return [TURN, *[("event", event) for event in told]]
+
+
+def unknown(items: list[Json]) -> set[str]:
+    """The kinds of these that no loop knows."""
+    kinds = {item["type"] for item in items if "type" in item}
+    return kinds - {"text", "thinking", "tool_use", "done", "error"}
+
+
 def merged(observed: Json) -> Iterator[Step]:
     """The timeline with what each entry stands for."""
     places = {
@@ -169,8 +206,9 @@ def differing(expected: Expected, played: Played) -> dict[str, str]:
     wished, predicates = theirs.plainly(expected.predicate_calls), ours.plainly(played.predicate_calls)
     if not expected.whole:
         came = came[: len(wanted)]
+        turned_to = {value["toolCallId"] for _, value in expected.steps if value.get("type") == "tool-start"}
+        wished = [call for call in wished if call["id"] in turned_to]
         predicates = predicates[: len(wished)]
-        wished = wished[: len(predicates)]
     found = stepwise(wanted, came)
     pairs: dict[str, Any] = {"outcome": (expected.outcome, played.outcome)}
     if not expected.whole and "returned" in expected.outcome:
@@ -197,8 +235,8 @@ def stepwise(wanted: list[Step], came: list[Step]) -> dict[str, str]:
         for kind in ("event", "request", "append", "handler", "approval")
         if [value for each, value in wanted if each == kind] != [value for each, value in came if each == kind]
     ]
-    lines = [[f"{kind} {json.dumps(value)}" for kind, value in steps] for steps in (wanted, came)]
-    diff = "\n".join(difflib.unified_diff(*lines, "expected", "came", n=2, lineterm=""))
+    one, other = [[f"{kind} {json.dumps(value)}" for kind, value in steps] for steps in (wanted, came)]
+    diff = "\n".join(difflib.unified_diff(one, other, "expected", "came", n=2, lineterm=""))
     first, *others = fields or ["events"]
     return {first: diff, **dict.fromkeys(others, f"see {first}")}
 
@@ -211,8 +249,10 @@ class Named:
         self.made: dict[str, str] = {}
 
     def __call__(self, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return type(value)([self(each) for each in value])
+        if isinstance(value, list):
+            return [self(each) for each in value]
+        if isinstance(value, tuple):
+            return tuple([self(each) for each in value])
         if not isinstance(value, dict):
             return value
         said: Json = {}

@@ -180,7 +180,10 @@ def parts_in(content: Any) -> tuple[Any, ...]:
     if isinstance(content, str):
         return (Text(content),)
     return tuple(
-        [Text(part["text"]) if part["type"] == "text" else Image(part["image"], part.get("mimeType")) for part in content]
+        [
+            Text(part["text"]) if part["type"] == "text" else Image(part["image"], part.get("mimeType"))
+            for part in content
+        ]
     )
 
 
@@ -245,7 +248,9 @@ def request_out(request: ModelRequest, model_id: str, base: Json, declared: dict
     """
     settings = request.settings
     said: Json = {"modelId": model_id}
-    said["messages"] = [message_out(message, listed=getattr(message, "id", "") in lists) for message in request.messages]
+    said["messages"] = [
+        message_out(message, listed=getattr(message, "id", "") in lists) for message in request.messages
+    ]
     said |= {key: value for key, name in SETTINGS.items() if (value := getattr(settings, name)) is not None}
     said |= settings.extra_body or {}
     if request.meta is not None:

@@ -56,7 +56,7 @@ class Script:
     async def transport(self, _request: ModelRequest) -> str | AsyncIterator[Delta]:
         """The next entry's answer: text, or a stream."""
         number, entries = next(self._requests), self.given["transport"]
-        entry = entries[number] if number < len(entries) else {"stream": []}
+        entry: Json = entries[number] if number < len(entries) else {"stream": []}
         await anyio.lowlevel.checkpoint()
         if entry.get("aborts_run"):
             self.token.cancel()

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from antiphon import AttemptDiscarded, Event, RunError, UsageError
 from antiphon.agent.prompt import Prompt
 
+from .agent_setup import MODES, Setup, execution_of
 from .projection import Projection
-from .setup import MODES, Setup, execution_of
 from .stage import Boom, Nth, wait_ms
 from .words import Json, message_in, messages_in, messages_out, part_in
 
@@ -60,17 +61,20 @@ class AgentPlayer:
         return self.given.get("hang_ms", PATIENCE_MS) / 1000
 
     async def _leave(self) -> None:
+        faults = [error for task in self.tasks if task.done() and (error := task.exception()) is not None]
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        for fault in [*faults, *self.stage.faults]:
+            raise fault
 
     def _observed(self) -> Json:
         state = self.projection.state(self.chat)
         model: Any = self.chat.agent.model
         return {
-            "actions": self.outcomes,
-            "trace": self.stage.trace,
-            "llm_calls": self.stage.llm_calls,
+            "actions": deepcopy(self.outcomes),
+            "trace": list(self.stage.trace),
+            "llm_calls": list(self.stage.llm_calls),
             "final_state": state
             | {
                 "messages": messages_out(self.chat.messages, self.setup.stand_in),
@@ -85,9 +89,10 @@ class AgentPlayer:
     # Who listens
 
     def _listen(self, event: Event) -> None:
-        for told in self.projection.told(event):
-            self._hear(told)
-        if isinstance(event, AttemptDiscarded) and event.wait and self.given.get("record_timers"):
+        with self.stage.watched():
+            for told in self.projection.told(event):
+                self._hear(told)
+        if isinstance(event, AttemptDiscarded) and event.why != "truncated" and self.given.get("record_timers"):
             self.stage.note(timer_ms=round(event.wait * 1000))
 
     def _hear(self, told: Json) -> None:
@@ -110,6 +115,7 @@ class AgentPlayer:
         def listen(event: Event) -> Any:
             for told in projection.told(event):
                 if "async_delay_ms" in declared and declared.get("on", told["type"]) == told["type"]:
+                    self.stage.note(subscriber=name, begins=told["type"])
                     return self._slow(name, told["type"], declared)
                 if declared.get("observes"):
                     self.stage.note(subscriber=name, saw=told["type"])
@@ -121,7 +127,6 @@ class AgentPlayer:
         return listen
 
     async def _slow(self, name: str, kind: str, declared: Json) -> None:
-        self.stage.note(subscriber=name, begins=kind)
         await wait_ms(declared["async_delay_ms"])
         self.stage.note(subscriber=name, ends=kind)
         if "raises" in declared or declared.get("async_raises"):
@@ -233,6 +238,10 @@ class AgentPlayer:
                 setup.options[option.get(name, "maxRetryDelayMs")] = value
                 merged = chat.agent.settings.merged(setup.settings())
                 chat.configure(settings=merged, recovery=setup.recovery())
+            case "set_transport":
+                pass  # ours has one
+            case _ if (hook := setup.hooks.set(name, value)) is not None:
+                chat.configure(hooks=hook)
             case "replace_messages":
                 chat.replace_messages(messages_in(action["messages"]))
                 self._see_anew()

@@ -196,6 +196,8 @@ def hooks_of(trace: list[Json]) -> Json:
     for entry in trace:
         if "hook" in entry:
             told = {name: value for name, value in entry.items() if name != "system_prompt"}
+            if "state_roles" in told and "id" in told:  # results join the transcript together
+                told["state_roles"] = re.sub(r"(,toolResult)+$", "", told["state_roles"])
             found[places(entry)[0]].append(plain(told))
         for name in ("tool_begins", "tool_ends"):
             if name in entry:

@@ -9,11 +9,20 @@ from antiphon.types.messages import UserMessage
 
 from .projection import Projection
 from .stage import Boom, Stage
-from .words import Json, message_in, messages_in, part_in, parts_out, role_of, roles_of
+from .words import Json, messages_in, part_in, parts_out, role_of, roles_of
 
 __all__ = ["HookMaker"]
 
 MakeModel = Callable[[Json], Any]
+
+OURS = {
+    "beforeToolCall": ("before_tool_execute", "_before_tool"),
+    "afterToolCall": ("after_tool_execute", "_after_tool"),
+    "beforeLlmCall": ("prepare_context", "_prepare"),
+    "transformContext": ("before_model_request", "_transform"),
+    "shouldContinue": ("should_continue", "_should_continue"),
+}
+"""Their hooks: ours, and who plays it."""
 
 
 class HookMaker:
@@ -29,24 +38,36 @@ class HookMaker:
         """The run's transcript of the moment."""
 
     def hooks(self) -> Hooks[Any]:
-        ours = {
-            "beforeToolCall": ("before_tool_execute", self._before_tool),
-            "afterToolCall": ("after_tool_execute", self._after_tool),
-            "beforeLlmCall": ("prepare_context", self._prepare),
-            "transformContext": ("before_model_request", self._transform),
-            "shouldContinue": ("should_continue", self._should_continue),
-        }
         made: dict[str, Any] = {"on_warning": self._warned}
-        for theirs, (name, hook) in ours.items():
+        for theirs, (name, method) in OURS.items():
             if theirs in self._declared:
-                made[name] = hook
+                made[name] = self._watched(getattr(self, method))
         return Hooks(**made)
 
+    def set(self, setter: str, value: Any) -> Hooks[Any] | None:
+        """The hooks after a setter of one of them, `None` for a setter of something else."""
+        first, *more = setter.removeprefix("set_").split("_")
+        name = first + "".join([word.capitalize() for word in more])
+        if name not in OURS:
+            return None
+        other = HookMaker(self._stage, {**self._declared, name: value}, self._make_model)
+        if value is None:
+            del other._declared[name]
+        other.projection, other.messages = self.projection, self.messages
+        return other.hooks()
+
     def to_model(self) -> Any:
-        return self._convert if "convertToLlm" in self._declared else None
+        return self._watched(self._convert) if "convertToLlm" in self._declared else None
 
     def api_key(self, fallback: str | None) -> Any:
         return self._key(fallback) if "getApiKey" in self._declared else fallback
+
+    def _watched(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            with self._stage.watched():
+                return hook(*given)
+
+        return called
 
     # Around tools
 
@@ -104,13 +125,13 @@ class HookMaker:
         if "raises" in action:
             raise Boom(action["raises"])
         if action.get("drop_first_in_place"):
-            list(context.messages).pop(0)  # the list that a hook is handed is nobody else's
+            with contextlib.suppress(TypeError):  # there is nothing that could be changed
+                del context.messages[0]
         if "keep_last" not in action and "append" not in action:
             return None
-        kept = list(context.messages)[-action["keep_last"] :] if action.get("keep_last") else list(context.messages)
-        if action.get("keep_last") == 0:
-            kept = []
-        return UseRequest(messages=[*kept, *[message_in(action["append"])] * ("append" in action)])
+        kept = list(context.messages)
+        kept = kept[len(kept) - min(len(kept), action.get("keep_last", len(kept))) :]
+        return UseRequest(messages=kept + messages_in([action["append"]] if "append" in action else []))
 
     def _convert(self, messages: Sequence[Message], _cancel: Any) -> list[Message]:
         action, number = self._declared["convertToLlm"], self._count("convertToLlm")
@@ -171,5 +192,3 @@ def changed_result(returned: Json | None) -> UseResult | None:
     if "isError" in given:
         changes["is_error"] = given["isError"]
     return UseResult(**changes)
-
-

@@ -6,8 +6,8 @@ from typing import Any
 from antiphon import AttemptDiscarded, Event, Run, RunError, RunStarted, TurnFinished, UsageError
 from antiphon.types.messages import Message
 
+from .agent_setup import Setup
 from .projection import Projection
-from .setup import Setup
 from .stage import wait_ms
 from .words import Json, message_in, messages_in, messages_out
 
@@ -41,6 +41,8 @@ class LoopPlayer:
             outcome["result"] = messages_out(run.result.new_messages, self.setup.stand_in)
         except UsageError as error:
             outcome |= {"outcome": "raised", "error": str(error)}
+        for fault in self.stage.faults:
+            raise fault
         return {
             "actions": [outcome],
             "trace": self.stage.trace,
@@ -62,7 +64,7 @@ class LoopPlayer:
             for told in self._told.pop(event.seq):
                 self._seen += 1
                 self.stage.note(event=told)
-            if isinstance(event, AttemptDiscarded) and event.wait and self.given.get("record_timers"):
+            if isinstance(event, AttemptDiscarded) and event.why != "truncated" and self.given.get("record_timers"):
                 self.stage.note(timer_ms=round(event.wait * 1000))
             if self._seen >= self.given.get("abort_after_events", self._seen + 1):
                 run.stop()
@@ -75,7 +77,8 @@ class LoopPlayer:
 
     def _translate(self, event: Event) -> None:
         """In the run's own step, in which the script says what it gives in one piece."""
-        self._told[event.seq] = list(self.projection.told(event))
+        with self.stage.watched():
+            self._told[event.seq] = list(self.projection.told(event))
 
     # Theirs asks for queued messages; ours is given them, at the moments at which theirs asks
 

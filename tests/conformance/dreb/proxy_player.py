@@ -7,7 +7,19 @@ from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any
 
-from antiphon import Agent, AssistantMessage, CancelToken, Event, Hooks, ModelInfo, Recovery, RunError, Stop, Tool, aclose
+from antiphon import (
+    Agent,
+    AssistantMessage,
+    CancelToken,
+    Event,
+    Hooks,
+    ModelInfo,
+    Recovery,
+    RunError,
+    Stop,
+    Tool,
+    aclose,
+)
 from antiphon.providers.proxy import ProxyModel
 
 from .projection import Projection
@@ -22,10 +34,12 @@ ONCE = Recovery(retries=0, length_retries=0, empty_retries=0, on_length="keep", 
 
 def play_proxy(given: Json) -> Json:
     """What the client makes of the server, in the shape of `observed`. These have a real clock, and real bytes."""
-    return asyncio.run(ProxyPlayer(given).play())
+    return ProxyPlayer(given).run()
 
 
 class ProxyPlayer:
+    """One scenario: a server, and a client of it. `failure` is what ended the reply, if anything did."""
+
     def __init__(self, given: Json) -> None:
         self.given = given
         self.request: Json | None = None
@@ -33,8 +47,14 @@ class ProxyPlayer:
         self.info: ModelInfo = model_in(given.get("model"))
         self.projection = Projection(Stage(), self.info, [])
         self.events: list[Json] = []
+        self.failure: BaseException | None = None
         self._seen = 0
+        self._answers: list[asyncio.Future[None]] = []
         self._blocks: set[tuple[str, int]] = set()
+
+    def run(self) -> Json:
+        """The scenario in a loop of its own."""
+        return asyncio.run(self.play())
 
     async def play(self) -> Json:
         if self.given.get("abort_first"):
@@ -60,8 +80,10 @@ class ProxyPlayer:
         messages = messages_in(context.get("messages") or ())
         run = agent.run(messages=messages, cancel=self.cancel, session_id=session_id)
         run.subscribe(self._listen)
-        with suppress(RunError):
+        try:
             await run
+        except RunError as error:
+            self.failure = error.__cause__
         replies = [message for message in run.result.new_messages if isinstance(message, AssistantMessage)]
         nothing = AssistantMessage(parts=(), stop_reason="aborted", partial=True)  # stopped before a word came
         reply = message_out(replies[0] if replies else nothing, self.info)
@@ -93,7 +115,7 @@ class ProxyPlayer:
     @asynccontextmanager
     async def _server(self) -> AsyncGenerator[int]:
         """The port at which the server of the scenario is, or at which nobody is any more."""
-        server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         port: int = server.sockets[0].getsockname()[1]
         if self.given["server"] is None:
             server.close()
@@ -103,6 +125,11 @@ class ProxyPlayer:
         finally:
             server.close()
             await server.wait_closed()
+            if self._answers:
+                await asyncio.wait(self._answers)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._answers.append(asyncio.ensure_future(self._answer(reader, writer)))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server: Json = self.given["server"]

@@ -103,8 +103,13 @@ class Scripted:
             elif "ends_without_terminal" in step:
                 return
             else:
-                for delta in reply.deltas(step):
-                    yield delta
+                with self._script.stage.watched():
+                    deltas = reply.deltas(step)
+                    told = next(deltas, None)
+                while told is not None:
+                    yield told
+                    with self._script.stage.watched():
+                        told = next(deltas, None)
                 if step["type"] == "error":
                     raise failure(step.get("errorMessage") or "the reply failed")
 

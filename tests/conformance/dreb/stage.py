@@ -1,8 +1,11 @@
 """What every part of a scenario shares: the one list of everything that happens, and the clock's moments."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
+from antiphon import AntiphonError
 from antiphon.types.cancel import CancelSignal
 
 from .words import Json
@@ -22,11 +25,24 @@ class Stage:
         self.llm_calls: list[Json] = []
         self.in_one_piece = False
         """Whether what the model gives now is content that the recorded stream never streamed."""
+        self.faults: list[Exception] = []
+        """What the player itself got wrong where the engine takes a failure for the application's."""
         self.blocks: list[Any] = []
         """Who wants to hear of the beginnings and ends of blocks, of which antiphon has no events."""
 
     def note(self, **entry: Any) -> None:
         self.trace.append(entry)
+
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Whatever is raised here and is not in the scenario is a fault of the player."""
+        try:
+            yield
+        except (Boom, AntiphonError):
+            raise
+        except Exception as error:
+            self.faults.append(error)
+            raise
 
     def block(self, kind: str) -> None:
         """A block of the reply begins or ends."""

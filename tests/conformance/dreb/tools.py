@@ -18,7 +18,8 @@ def make_tool(stage: Stage, declared: Json) -> Tool:
         stage.note(tool_begins={**call, "args": arguments})
         behaviour = (declared.get("by_call_id") or {}).get(context.call_id, declared.get("behaviour") or {})
         try:
-            return await act(behaviour, arguments, context)
+            with stage.watched():
+                return await act(behaviour, arguments, context)
         finally:
             stage.note(tool_ends={**call, "signal_aborted": context.cancelled})
 

@@ -8,7 +8,7 @@ import pytest
 from .causes import CAUSES
 from .compare import differing
 from .differences import judge, read_entries
-from .folder import recordings_folder
+from ..folder import recordings_folder
 from .player import judged, play, recordings
 
 FOLDER = recordings_folder("moongazer")

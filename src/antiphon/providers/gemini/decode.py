@@ -6,6 +6,7 @@ that the server reports, data that is not JSON (a piece of the text or a call is
 `finishReason`.
 """
 
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
@@ -14,8 +15,8 @@ from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Recovery, Re
 from antiphon.providers.gemini._chunk import Candidate, Chunk, Part, lenient
 from antiphon.providers.gemini._marks import OPAQUE_KINDS, opaque_part_of, signature_mark
 from antiphon.providers.gemini._usage import usage_of
-from antiphon.providers.json_text import dumps
-from antiphon.providers.lenient import object_in
+from antiphon.providers.json_text import dumps, read_patiently
+from antiphon.providers.lenient import object_in, text_in
 from antiphon.providers.peer import DONE, Peer
 from antiphon.types.messages import StopReason
 from antiphon.types.request import Delta, FinishChunk, TextChunk, ThinkingChunk, UsageChunk, WholeCall
@@ -181,7 +182,8 @@ class GeminiDecoder:
         kept = {name: value for name, value in opaque.items() if value}
         arguments = bytes(call.args).decode(errors="replace").strip()
         if arguments[:1] == '"':  # text where an object belongs
-            arguments = msgspec.json.decode(call.args, type=str)
+            with suppress(ValueError):  # as it came, then: whoever runs the call finds out
+                arguments = text_in(read_patiently(arguments)) or ""
         elif arguments == "null":
             arguments = ""
         has_more = len(kept) > ("origin" in kept)

@@ -37,14 +37,15 @@ class Profile(Struct, frozen=True, kw_only=True):
     Request: `max_tokens` is the name of the output limit's field, `thinking` what is said for each level (`off_is_safe`:
     also `off`, to a model of which nothing is known), `seed` the seed's name, `session` the field for a session id.
     `stream_options`, `parallel`, `strict`: whether the field is known. `named_choice`: how one tool is forced, as an
-    object or as `required` with that tool alone. `response_format`: the most that is offered for a schema. `dialect`:
-    how schemas are told (see `antiphon.providers.dialect`).
+    object or as `required` with that tool alone. `response_format`: the most that is offered for a schema;
+    `keeps_schemas`: a schema that is asked for so is kept to, whatever the model. `dialect`: how schemas are told (see
+    `antiphon.providers.dialect`).
 
     Messages: `system_role`; `empty_content` is what a reply of calls alone has as its content; `replay` is the field in
     which a model's reasoning goes back to it, and with `replay_required` it must be there beside calls. `call_ids`:
     `nine` for ids of nine letters and digits. `tool_name`: tool messages say the tool's name. `images`, `files`: whether
-    user messages may have them, files by their address too (`file_urls`); `tool_images`: whether a tool's pictures follow in a `user` message, stand `inline`, or
-    are only mentioned in a `note`. `extras`: a call's extra fields that go back to the model that sent them.
+    user messages may have them, files by their address too (`file_urls`); `tool_images`: whether a tool's pictures follow
+    in a `user` message, stand `inline`, or are only mentioned in a `note`. `extras`: a call's extra fields that go back to the model that sent them.
 
     Replies, where the server leaves to the client what it should have read itself: `think_tags` are those around thoughts
     in the text; `rescue` the ways in which calls are written into the text, of `json`, `tool_call` (tags of Hermes and
@@ -68,6 +69,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     strict: bool = False
     named_choice: Literal["object", "required"] = "object"
     response_format: Literal["json_schema", "json_object"] | None = "json_schema"
+    keeps_schemas: bool = False
     dialect: Literal["plain", "inlined", "openai", "gemini"] = "inlined"
     system_role: Literal["system", "developer"] = "system"
     empty_content: Literal["null", "text", "absent"] = "null"
@@ -114,6 +116,7 @@ _OPENAI = Profile(
     session="prompt_cache_key",
     parallel=True,
     strict=True,
+    keeps_schemas=True,
     dialect="openai",
     system_role="developer",
     call_ids="forty",
@@ -138,6 +141,7 @@ _ROWS = (
         base_url="http://127.0.0.1:8000/v1",
         local_ports=(8000,),
         dialect="plain",
+        keeps_schemas=True,
         keys=("VLLM_API_KEY",),
         off_is_safe=True,
         thinking={**_THREE, **_TEMPLATE_OFF},
@@ -149,6 +153,7 @@ _ROWS = (
         base_url="http://127.0.0.1:30000/v1",
         ports=(30000,),
         dialect="plain",
+        keeps_schemas=True,
         keys=("SGLANG_API_KEY",),
         off_is_safe=True,
         thinking={**_THREE, **_TEMPLATE_OFF},
@@ -161,6 +166,7 @@ _ROWS = (
         base_url="http://127.0.0.1:8080/v1",
         local_ports=(8080,),
         dialect="plain",
+        keeps_schemas=True,
         keys=("LLAMA_API_KEY",),
         off_is_safe=True,
         thinking={**_inside("chat_template_kwargs", _THREE), **_TEMPLATE_OFF},
@@ -174,6 +180,7 @@ _ROWS = (
         base_url="http://127.0.0.1:11434/v1",
         hosts=("ollama.com",),
         ports=(11434,),
+        keeps_schemas=True,
         keys=("OLLAMA_API_KEY",),
         off_is_safe=True,
         thinking=_words("reasoning_effort", "none", "low", "low", "medium", "high", "high", "high"),
@@ -185,6 +192,7 @@ _ROWS = (
         name="lmstudio",
         base_url="http://127.0.0.1:1234/v1",
         ports=(1234,),
+        keeps_schemas=True,
         keys=("LMSTUDIO_API_KEY",),
         named_choice="required",
     ),
@@ -246,6 +254,7 @@ _ROWS = (
         name="mistral",
         base_url="https://api.mistral.ai/v1",
         hosts=("api.mistral.ai",),
+        keeps_schemas=True,
         keys=("MISTRAL_API_KEY",),
         seed="random_seed",
         stream_options=False,
@@ -268,6 +277,7 @@ _ROWS = (
         name="fireworks",
         base_url="https://api.fireworks.ai/inference/v1",
         hosts=("api.fireworks.ai",),
+        keeps_schemas=True,
         keys=("FIREWORKS_API_KEY",),
         thinking=_words("reasoning_effort", "none", "low", "low", "medium", "high", "high", "high"),
     ),
@@ -277,6 +287,7 @@ _ROWS = (
         name="xai",
         base_url="https://api.x.ai/v1",
         hosts=("api.x.ai",),
+        keeps_schemas=True,
         keys=("XAI_API_KEY",),
         max_tokens="max_completion_tokens",
         thinking=_words("reasoning_effort", None, "low", "low", "high", "high", "high", "high"),
@@ -289,6 +300,7 @@ _ROWS = (
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         hosts=("generativelanguage.googleapis.com",),
         dialect="gemini",
+        keeps_schemas=True,
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         thinking=_words("reasoning_effort", "none", "minimal", "low", "medium", "high", "high", "high"),
         seed=None,

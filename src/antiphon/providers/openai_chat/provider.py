@@ -13,6 +13,7 @@ from antiphon.providers.keys import ApiKey
 from antiphon.providers.openai_chat.decode import ChatDecoder
 from antiphon.providers.openai_chat.encode import ChatEncoder
 from antiphon.providers.openai_chat.profiles import PROFILES, Profile, detect, for_model, is_home
+from antiphon.providers.openai_models import keeps_schemas
 from antiphon.types.request import ModelInfo, ModelRequest
 from antiphon.wire.http import DEFAULT_LIMITS, HttpLimits
 
@@ -63,7 +64,7 @@ class OpenAIChat(HttpModel):
             needs_key=is_home(profile, base),
         )
         self._profile = for_model(profile, info)
-        self.schema_mode = self._profile.response_format == "json_schema"
+        self.schema_mode = self._profile.keeps_schemas and keeps_schemas(model)
         encoder = ChatEncoder(model, self._profile, info, foreign_thinking=foreign_thinking)
         super().__init__(address, info, encoder, api_key=api_key, headers=headers, limits=limits)
 

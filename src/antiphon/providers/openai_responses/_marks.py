@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from antiphon.providers.lenient import text_in
 from antiphon.providers.marks import fields_of, mark_of
 
 __all__ = ["HOSTED", "item_in", "kept_item", "text_mark", "usable_id"]
@@ -51,7 +52,8 @@ def kept_item(item: dict[str, Any]) -> str | None:
 def item_in(signature: str | None) -> dict[str, Any] | None:
     """The item that a signature holds; `None` if it is of another kind."""
     item = fields_of(signature)
-    return item if item.get("type") == "reasoning" or item.get("type") in HOSTED else None
+    kind = text_in(item.get("type"))
+    return item if kind == "reasoning" or kind in HOSTED else None
 
 
 def text_mark(item: dict[str, Any], origin: str | None, *, with_id: bool) -> str | None:

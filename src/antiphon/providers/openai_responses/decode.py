@@ -13,7 +13,7 @@ import msgspec
 
 from antiphon.errors import Dropped, Filtered, Garbled, ModelError, Overloaded, Rejected, UsageError
 from antiphon.providers.json_text import clean, cut_half, dumps
-from antiphon.providers.lenient import object_in
+from antiphon.providers.lenient import object_in, text_in
 from antiphon.providers.openai_responses._event import Event, Response, lenient, lenient_response
 from antiphon.providers.openai_responses._output import Output, Section
 from antiphon.providers.openai_responses._usage import usage_of
@@ -195,7 +195,7 @@ class ResponsesDecoder:
 
     def _take_whole(self, response: dict[str, Any], out: list[Delta]) -> None:
         """A reply from a server that does not stream. One that is not ready yet is no end."""
-        if self._status is None and response.get("status") not in {"queued", "in_progress"}:
+        if self._status is None and text_in(response.get("status")) not in {"queued", "in_progress"}:
             self._end(lenient_response(response), "failed" if response.get("error") else "completed", out)
 
     def _mend(self, event: Event) -> None:

@@ -11,6 +11,7 @@ from antiphon.providers.framing import endpoint
 from antiphon.providers.history import ForeignThinking
 from antiphon.providers.http_model import Address, HttpModel
 from antiphon.providers.keys import ApiKey, find_key
+from antiphon.providers.openai_models import keeps_schemas
 from antiphon.providers.openai_responses.decode import ResponsesDecoder
 from antiphon.providers.openai_responses.encode import ResponsesEncoder
 from antiphon.types.request import ModelInfo, ModelRequest
@@ -25,7 +26,7 @@ _PATH = "/responses"
 
 
 class _Server(Struct, frozen=True, kw_only=True):
-    """Who is asked: where it is, where a key is found and goes, and whether prompts can be kept for a day."""
+    """Who is asked: where it is, where a key is found and goes, whether prompts can be kept for a day, and schemas are."""
 
     name: str
     base_url: str | None = None
@@ -33,6 +34,7 @@ class _Server(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     key_header: str = "authorization"
     long_cache: bool = False
+    keeps_schemas: bool = False
 
 
 _SERVERS = (
@@ -43,6 +45,7 @@ _SERVERS = (
         hosts=("api.openai.com",),
         keys=("OPENAI_API_KEY",),
         long_cache=True,
+        keeps_schemas=True,
     ),
     # learn.microsoft.com/azure/ai-foundry/openai/how-to/responses: the key in a header of its own.
     _Server(
@@ -50,6 +53,7 @@ _SERVERS = (
         hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
         keys=("AZURE_OPENAI_API_KEY",),
         key_header="api-key",
+        keeps_schemas=True,
     ),
     # openrouter.ai/docs/api-reference/responses-api
     _Server(
@@ -59,7 +63,7 @@ _SERVERS = (
         keys=("OPENROUTER_API_KEY",),
     ),
     # docs.x.ai/docs/api-reference, "Create new response"
-    _Server(name="xai", base_url="https://api.x.ai/v1", hosts=("api.x.ai",), keys=("XAI_API_KEY",)),
+    _Server(name="xai", base_url="https://api.x.ai/v1", hosts=("api.x.ai",), keys=("XAI_API_KEY",), keeps_schemas=True),
 )
 _ANY = _Server(name="generic")
 
@@ -101,10 +105,9 @@ class OpenAIResponses(HttpModel):
             key_names=server.keys,
             needs_key=bool(server.keys) and host not in _HERE,
         )
+        self.schema_mode = server.keeps_schemas and keeps_schemas(model)
         encoder = ResponsesEncoder(model, info, long_cache=server.long_cache, foreign_thinking=foreign_thinking)
         super().__init__(address, info, encoder, api_key=api_key, headers=headers, limits=limits)
-
-    schema_mode = True
 
     def _decoder(self, request: ModelRequest, request_id: str | None) -> ResponsesDecoder:  # noqa: ARG002 - the reply tells all
         return ResponsesDecoder(self.info.provider, origin=self.info.origin, request_id=request_id)

@@ -32,9 +32,7 @@ class Setup:
         self.stand_in: ModelInfo = model_in(given.get("model"))
         self.script = Script(self.stage, given.get("llm") or [])
         self.hooks = HookMaker(self.stage, given.get("hooks") or {}, self.model)
-        self.tools: dict[str, Tool] = {
-            tool["name"]: make_tool(self.stage, tool) for tool in given.get("tools") or ()
-        }
+        self.tools: dict[str, Tool] = {tool["name"]: make_tool(self.stage, tool) for tool in given.get("tools") or ()}
 
     def model(self, changes: Json | None = None) -> Scripted:
         """The stand-in, or what it becomes with these changes."""
