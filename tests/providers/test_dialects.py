@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antiphon.providers.anthropic.encode import AnthropicEncoder
 from antiphon.providers.dialect import DIALECTS
 from antiphon.providers.dialects import Translated, answer_schema, tool_schema
+from antiphon.providers.gemini.provider import Gemini
+from antiphon.providers.openai_chat.encode import ChatEncoder
+from antiphon.providers.openai_chat.profiles import PROFILES
+from antiphon.providers.openai_chat.provider import OpenAIChat
+from antiphon.providers.openai_responses.encode import ResponsesEncoder
 from antiphon.tools._nulls import drop_nulls
+from antiphon.types.messages import UserMessage
+from antiphon.types.request import ModelRequest, ModelSettings, ToolSpec
 
 CITY: dict[str, Any] = {
     "type": "object",
@@ -398,3 +406,41 @@ def test_k06_what_a_strict_mode_allows_the_original_allows_once_the_nulls_are_ta
     assert jsonschema_rs.is_valid(one.schema, value)
     drop_nulls(whole, value)
     assert jsonschema_rs.is_valid(whole, value), (whole, value)
+
+
+# --- what is told of it
+
+FREE = {"type": "object", "properties": {"query": {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        ChatEncoder("m", PROFILES["openai"]),
+        ResponsesEncoder("m"),
+        AnthropicEncoder("claude-sonnet-4-5"),
+    ],
+)
+def test_k03_a_tool_that_is_not_held_to_its_schema_is_told_of_once(encoder: Any) -> None:
+    tools = (ToolSpec(name="find", parameters=FREE, strict=True), ToolSpec(name="other", parameters=FREE))
+    request = ModelRequest(messages=[UserMessage.of("hi")], tools=tools)
+    body = json.loads(encoder.encode(request))
+    named = {tool.get("name") or tool["function"]["name"]: tool.get("function", tool) for tool in body["tools"]}
+    assert named["find"]["strict"] is False
+    [remark] = encoder.remarks(request)
+    assert (remark.code, "'find'" in remark.text) == ("schema", True)
+    assert "members of any name" in remark.text
+    assert encoder.remarks(request) == []
+
+
+def test_what_an_answers_schema_loses_is_told_too() -> None:
+    settings = ModelSettings(response_schema=members(a={"type": "string", "maxLength": 3}))
+    request = ModelRequest(messages=[UserMessage.of("hi")], settings=settings)
+    [remark] = ResponsesEncoder("m").remarks(request)
+    assert remark.text == "the schema of the answer: /properties/a: not told as rules: maxLength"
+
+
+def test_a_model_reports_what_its_server_cannot_be_told() -> None:
+    tool = ToolSpec(name="find", parameters=members(a={"type": "string", "pattern": "^a"}))
+    assert Gemini("gemini-3-pro").schema_notes(tool) == {"find": ("/properties/a: not told as rules: pattern",)}
+    assert OpenAIChat("gpt-5").schema_notes(tool) == {}

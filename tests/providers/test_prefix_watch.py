@@ -168,7 +168,7 @@ async def test_a_hook_that_cuts_old_results_is_found_out_in_a_run() -> None:
         agent = Agent(model=model, tools=[look], hooks=Hooks(before_model_request=forget))
         result = await agent.run("go", limits=Limits(turns=4))
     assert result.status == "limit"
-    assert (model.prefix_report.breaks, model.prefix_report.message, model.prefix_report.why) == (2, 2, "messages")
+    assert (model.prefix_report.breaks, model.prefix_report.message, model.prefix_report.why) == (2, 4, "messages")
 
 
 def test_what_is_kept_for_the_comparison_is_bounded() -> None:

@@ -8,11 +8,12 @@ from typing import ClassVar, Protocol
 from msgspec import Struct
 
 from antiphon.errors import Dropped, ModelError, Rejected, Stalled, UsageError
+from antiphon.providers.dialects import Schemas
 from antiphon.providers.framing import Events
 from antiphon.providers.keys import ApiKey, find_key, missing_key
 from antiphon.providers.payload import seen_body
 from antiphon.providers.prefix_watch import PrefixReport, PrefixWatch
-from antiphon.types.request import Delta, ModelInfo, ModelRequest, WarningChunk
+from antiphon.types.request import Delta, ModelInfo, ModelRequest, ToolSpec, WarningChunk
 from antiphon.wire.http import HttpLimits, Response, fetch_json, open_stream
 
 __all__ = ["Address", "Decoder", "Encoder", "HttpModel"]
@@ -36,6 +37,8 @@ class Encoder(Protocol):
 
     @property
     def watch(self) -> PrefixWatch: ...
+    @property
+    def schemas(self) -> Schemas: ...
     def encode(self, request: ModelRequest, /) -> bytes: ...
     def remarks(self, request: ModelRequest, /) -> Sequence[WarningChunk]: ...
 
@@ -85,6 +88,13 @@ class HttpModel(ABC):
     def prefix_report(self) -> PrefixReport:
         """How often a request did not begin with the messages of the one before it: what a server's cache lost."""
         return self._encoder.watch.report
+
+    def schema_notes(self, *tools: ToolSpec) -> dict[str, tuple[str, ...]]:
+        """What this server cannot be told of the tools' schemas, by tool: places, and what became of them there.
+
+        The arguments of every call are checked against the original all the same.
+        """
+        return self._encoder.schemas.notes(tools)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
         """The reply, as it comes. Leaving early closes the connection at once. Raises only `ModelError`."""

@@ -52,7 +52,8 @@ class AnthropicEncoder:
     """
 
     __slots__ = (
-        "_eager", "_histories", "_history_rules", "_info", "_remarks", "_rules", "_schemas", "_tools", "model", "watch",
+        "_eager", "_histories", "_history_rules", "_info", "_remarks", "_rules", "_tools", "model", "schemas",
+        "watch",
     )  # fmt: skip
 
     def __init__(
@@ -70,8 +71,8 @@ class AnthropicEncoder:
         self._rules = rules_for(model)
         self._history_rules = history_rules(self._info, foreign_thinking)
         self._histories = HistoryEncoder("anthropic", self._history_rules, write)
-        self._schemas = Schemas(DIALECTS["anthropic"])
-        self._remarks = Remarks(self._schemas)
+        self.schemas = Schemas(DIALECTS["anthropic"])
+        self._remarks = Remarks(self.schemas)
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"[]")  # one value: runs in several threads may share it
 
     @property
@@ -124,7 +125,7 @@ class AnthropicEncoder:
         if stop := [text for text in settings.stop or () if text.strip()]:
             body["stop_sequences"] = stop
         if settings.response_schema is not None and rules.schemas:
-            schema = self._schemas.answer(settings.response_schema).schema
+            schema = self.schemas.answer(settings.response_schema).schema
             wanted = {"format": {"type": "json_schema", "schema": schema}}
             body["output_config"] = {**body.get("output_config", {}), **wanted}
         return body
@@ -141,7 +142,7 @@ class AnthropicEncoder:
     def _encoded_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
         known, encoded = self._tools
         if tools != known:
-            schemas = self._schemas.tools(tools)
+            schemas = self.schemas.tools(tools)
             encoded = dumps([self._tool(tool, told) for tool, told in zip(tools, schemas, strict=True)])
             self._tools = (tools, encoded)
         return encoded

@@ -42,7 +42,7 @@ class GeminiEncoder:
     becomes of other models' thoughts.
     """
 
-    __slots__ = ("_family", "_histories", "_info", "_remarks", "_schemas", "_tools", "model", "watch")
+    __slots__ = ("_family", "_histories", "_info", "_remarks", "_tools", "model", "schemas", "watch")
 
     def __init__(
         self, model: str, info: ModelInfo | None = None, *, foreign_thinking: ForeignThinking = "omit"
@@ -54,8 +54,8 @@ class GeminiEncoder:
         newer = self._family.has_levels
         writer = ContentWriter(signs=newer, media_results=newer)
         self._histories = HistoryEncoder("gemini", history_rules(info, foreign_thinking), writer.write, (newer,))
-        self._schemas = Schemas(DIALECTS["gemini"])
-        self._remarks = Remarks(self._schemas)
+        self.schemas = Schemas(DIALECTS["gemini"])
+        self._remarks = Remarks(self.schemas)
         self._tools: tuple[tuple[ToolSpec, ...], msgspec.Raw] = ((), msgspec.Raw(b"[]"))
 
     def encode(self, request: ModelRequest) -> bytes:
@@ -94,7 +94,7 @@ class GeminiEncoder:
             ("maxOutputTokens", settings.max_output_tokens),
             ("stopSequences", settings.stop),
             ("seed", settings.seed),
-            ("responseJsonSchema", None if schema is None else self._schemas.answer(schema).schema),
+            ("responseJsonSchema", None if schema is None else self.schemas.answer(schema).schema),
             ("responseMimeType", None if schema is None else "application/json"),
             ("thinkingConfig", thinking_config(self._family, settings, self._info) or None),
         )
@@ -103,7 +103,7 @@ class GeminiEncoder:
     def _declarations(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
         known, encoded = self._tools
         if tools != known:
-            schemas = self._schemas.tools(tools)
+            schemas = self.schemas.tools(tools)
             encoded = msgspec.Raw(dumps([_declaration(tool, told) for tool, told in zip(tools, schemas, strict=True)]))
             self._tools = (tools, encoded)
         return encoded

@@ -34,7 +34,7 @@ class ChatEncoder:
     and opaque data of calls go back to. `foreign_thinking` says what becomes of other models' thoughts.
     """
 
-    __slots__ = ("_histories", "_remarks", "_schemas", "_tools", "model", "profile", "watch")
+    __slots__ = ("_histories", "_remarks", "_tools", "model", "profile", "schemas", "watch")
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class ChatEncoder:
             )
             for thinks in (False, True)
         ])  # fmt: skip
-        self._schemas = Schemas(DIALECTS[profile.dialect])
-        self._remarks = Remarks(self._schemas)
+        self.schemas = Schemas(DIALECTS[profile.dialect])
+        self._remarks = Remarks(self.schemas)
         self._tools: tuple[tuple[ToolSpec, ...], msgspec.Raw] = ((), msgspec.Raw(b"[]"))  # one value: threads share it
 
     def encode(self, request: ModelRequest) -> bytes:
@@ -122,7 +122,7 @@ class ChatEncoder:
     def _encoded_tools(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
         known, encoded = self._tools
         if tools != known:
-            schemas = self._schemas.tools(tools)
+            schemas = self.schemas.tools(tools)
             encoded = msgspec.Raw(
                 dumps([self._tool(tool, told) for tool, told in zip(tools, schemas, strict=True)]),
             )
@@ -141,7 +141,7 @@ class ChatEncoder:
     def _response_format(self, schema: dict[str, Any]) -> dict[str, Any]:
         if self.profile.response_format == "json_object":
             return {"type": "json_object"}
-        told = self._schemas.answer(schema)
+        told = self.schemas.answer(schema)
         wanted: dict[str, Any] = {"name": schema_name(schema), "schema": told.schema}
         if told.strict and self.profile.strict:
             wanted["strict"] = True

@@ -47,7 +47,7 @@ class ResponsesEncoder:
     thoughts.
     """
 
-    __slots__ = ("_histories", "_info", "_long_cache", "_remarks", "_schemas", "_tools", "model", "watch")
+    __slots__ = ("_histories", "_info", "_long_cache", "_remarks", "_tools", "model", "schemas", "watch")
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class ResponsesEncoder:
             )
             for thinks in (False, True)
         ])  # fmt: skip
-        self._schemas = Schemas(DIALECTS["openai"])
-        self._remarks = Remarks(self._schemas)
+        self.schemas = Schemas(DIALECTS["openai"])
+        self._remarks = Remarks(self.schemas)
         self._tools: tuple[tuple[ToolSpec, ...], list[msgspec.Raw]] = ((), [])
 
     def encode(self, request: ModelRequest) -> bytes:
@@ -148,14 +148,14 @@ class ResponsesEncoder:
             body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         known, encoded = self._tools
         if request.tools != known:
-            schemas = self._schemas.tools(request.tools)
+            schemas = self.schemas.tools(request.tools)
             encoded = [msgspec.Raw(dumps(_tool(tool, told))) for tool, told in zip(request.tools, schemas, strict=True)]
             self._tools = (request.tools, encoded)
         body["tools"] = encoded
 
     def _format(self, schema: dict[str, Any]) -> dict[str, Any]:
         """docs/guides/structured-outputs: without `strict`, the schema is no more than advice."""
-        told = self._schemas.answer(schema)
+        told = self.schemas.answer(schema)
         wanted = {"type": "json_schema", "name": schema_name(schema), "schema": told.schema}
         return {**wanted, "strict": True} if told.strict else wanted
 
