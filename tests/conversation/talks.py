@@ -5,7 +5,20 @@ from typing import Any
 
 import anyio
 
-from antiphon import Agent, AssistantMessage, Conversation, Message, Recovery, ToolCall, ToolResultMessage, tool
+from antiphon import (
+    Agent,
+    AssistantMessage,
+    Conversation,
+    Event,
+    Message,
+    MessageDelivered,
+    MessageQueued,
+    MessageReturned,
+    Recovery,
+    ToolCall,
+    ToolResultMessage,
+    tool,
+)
 from antiphon.testing import Recording, Scripted
 
 AT_ONCE = Recovery(delay=0, jitter=0)
@@ -79,3 +92,31 @@ async def pay(amount: int) -> str:
 
 ADD = call("add", "a1", '{"a": 2, "b": 3}')
 PAY = call("pay", "p1", '{"amount": 5}')
+
+
+def receipts(recording: Recording) -> list[str]:
+    """What became of the queued messages, in order."""
+    found: list[str] = []
+    for event in recording:
+        match event:
+            case MessageQueued(message=message, queue=queue):
+                found.append(f"queued {queue} {lines([message])[0]}")
+            case MessageDelivered(queue=queue):
+                found.append(f"delivered {queue}")
+            case MessageReturned(message=message, queue=queue, why=why):
+                found.append(f"returned {queue} {lines([message])[0]}: {why}")
+            case _:
+                pass
+    return found
+
+
+def once(kind: type[Any], act: Any) -> Any:
+    """A listener that acts at the first event of its kind."""
+    done: list[Any] = []
+
+    def listener(event: Event) -> None:
+        if isinstance(event, kind) and not done:
+            done.append(event)
+            act()
+
+    return listener

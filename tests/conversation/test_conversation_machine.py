@@ -7,7 +7,7 @@ shows is the fold of its events.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import Any
 
 import anyio
@@ -22,73 +22,29 @@ from antiphon import (
     ApprovalRequested,
     Approve,
     Deny,
-    Dropped,
     Event,
     Hooks,
     Limits,
     MessageDelivered,
-    ModelRequest,
-    Overloaded,
     Recovery,
-    Rejected,
     RunError,
     Stop,
-    ToolContext,
-    ToolResult,
     UsageError,
     UseContext,
     UserMessage,
     View,
-    tool,
     validate,
 )
 from antiphon.testing import check_events
-from antiphon.types.request import CallChunk, Delta, FinishChunk, TextChunk, ThinkingChunk
 
-TOOLS = ("quick", "slow", "broken", "asks", "questions", "speaks", "ends", "unknown")
-CALLS = st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3).map(tuple)
-REPLIES = st.one_of(
-    st.sampled_from(["text", "thought", "dropped", "overloaded", "rejected", "empty", "cut"]),
-    CALLS,
-    st.tuples(st.just("cut"), CALLS),
-)
+from .improvised import REPLIES, Improvised, make_tools
+
 ACTS = (
     "steer", "follow_up", "abort", "clear steering", "clear follow_up", "mode one", "mode all",
     "prompt", "replace", "raise", "configure",
 )  # fmt: skip
 HOOKS = ("", "", "", "", "compact", "fail", "stop", "enough", "steer")
 SAY = st.sampled_from(["steering", "follow_up"])
-
-
-class Improvised:
-    """A model that says what was planned, and plain text when nothing was."""
-
-    info = None
-
-    def __init__(self, plan: deque[Any]) -> None:
-        self.plan = plan
-        self.unfit: list[Any] = []
-        self._calls = 0
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
-        self.unfit += validate(request.messages)
-        reply = self.plan.popleft() if self.plan else "text"
-        cut = reply == "cut" or (isinstance(reply, tuple) and reply[0] == "cut")
-        names = reply[1] if cut and isinstance(reply, tuple) else reply if isinstance(reply, tuple) else ()
-        if reply == "rejected":
-            raise Rejected("no")
-        if reply == "thought":
-            yield ThinkingChunk("hm")
-        if reply != "empty":
-            for piece in ("so", " it", " is"):
-                yield TextChunk(piece)
-                await anyio.lowlevel.checkpoint()
-        if reply in ("dropped", "overloaded"):
-            raise Dropped("cut") if reply == "dropped" else Overloaded("busy")
-        for key, name in enumerate(names):
-            self._calls += 1
-            yield CallChunk(key, f"c{self._calls % 5}", name, "{}")
-        yield FinishChunk("length" if cut else "tool_calls" if names else "stop")
 
 
 class Talk(RuleBasedStateMachine):
@@ -106,7 +62,7 @@ class Talk(RuleBasedStateMachine):
         self.model = Improvised(self.plan)
         self.chat = Agent(
             self.model,
-            tools=self.make_tools(),
+            tools=make_tools(lambda: self.say("steering")),
             hooks=Hooks(
                 prepare_context=self.prepare, before_model_request=self.before_request, should_continue=self.wants_more
             ),
@@ -122,49 +78,6 @@ class Talk(RuleBasedStateMachine):
         self.runner.close()
 
     # What happens inside of runs
-
-    def make_tools(self) -> list[Any]:
-        chat = self
-
-        @tool
-        async def quick() -> str:
-            """Return at once."""
-            return "quick"
-
-        @tool
-        async def slow() -> str:
-            """Take some turns of the loop."""
-            for _ in range(7):
-                await anyio.lowlevel.checkpoint()
-            return "slow"
-
-        @tool
-        async def broken() -> str:
-            """Fail."""
-            raise ValueError("broken")
-
-        @tool(needs_approval=True)
-        async def asks() -> str:
-            """Ask before."""
-            return "asked"
-
-        @tool
-        async def questions(ctx: ToolContext[Any]) -> str:
-            """Ask inside."""
-            return f"told {await ctx.ask('what?')}"
-
-        @tool
-        async def speaks() -> str:
-            """Say something to the conversation."""
-            chat.say("steering")
-            return "spoke"
-
-        @tool
-        async def ends() -> ToolResult:
-            """End the turn."""
-            return ToolResult("ended", end_turn=True)
-
-        return [quick, slow, broken, asks, questions, speaks, ends]
 
     def prepare(self, context: Any) -> UseContext | None:
         match self.hooks.popleft() if self.hooks else "":
@@ -464,8 +377,8 @@ class Talk(RuleBasedStateMachine):
 
 TestTalk = Talk.TestCase
 TestTalk.settings = settings(
-    max_examples=50,
-    stateful_step_count=25,
+    max_examples=150,
+    stateful_step_count=30,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -176,7 +176,7 @@ def test_nothing_is_left_of_it_afterwards(clock: Clock) -> None:
 async def test_a_stalled_attempt_is_discarded_and_repeated() -> None:
     """In a run, on the loop's own clock."""
     never = Gate()
-    limits = Recovery(first_token=0.01, idle=0.01, delay=0)
+    limits = Recovery(first_token=0.2, idle=0.2, delay=0)
     run = Agent(Scripted([never], ["Half", never], "whole"), recovery=limits).run("hi")
     heard = Heard(run)
     result = await run
@@ -189,9 +189,9 @@ async def test_a_stalled_attempt_is_discarded_and_repeated() -> None:
 async def test_a_slow_listener_does_not_stall_the_model() -> None:
     async def slow(event: Event) -> None:
         if isinstance(event, TextDelta):
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.4)
 
-    run = Agent(Scripted("ab", piece=1), recovery=Recovery(first_token=0.04, idle=0.04, request=0.04)).run("hi")
+    run = Agent(Scripted("ab", piece=1), recovery=Recovery(first_token=0.3, idle=0.3, request=0.3)).run("hi")
     run.subscribe(slow)
     result = await run
     assert (result.text, result.requests) == ("ab", 1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from antiphon.providers.anthropic.encode import AnthropicEncoder
@@ -403,7 +403,7 @@ def test_k06_what_a_strict_mode_allows_the_original_allows_once_the_nulls_are_ta
     if not one.strict:
         return
     value = data.draw(instances(one.schema, one.schema))
-    assert jsonschema_rs.is_valid(one.schema, value)
+    assume(jsonschema_rs.is_valid(one.schema, value))  # parts that contradict each other allow nothing
     drop_nulls(whole, value)
     assert jsonschema_rs.is_valid(whole, value), (whole, value)
 

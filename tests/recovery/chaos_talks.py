@@ -11,6 +11,7 @@ from antiphon.testing import ServedReply
 from antiphon.types.request import CallChunk, Delta, FinishChunk, Model, ModelInfo, ModelRequest, TextChunk
 
 QUICK = Recovery(delay=0.0005, jitter=0.2, first_token=0.8, idle=0.4)
+BRIEF = Recovery(delay=0, first_token=0.1, idle=0.1)
 STUBBORN = Recovery(retries=60, delay=0, first_token=0.8, idle=0.4)
 Makes: TypeAlias = Sequence[tuple[str, Model, Recovery]]
 """Conversations to be held: what each is about, with whom, and how patiently."""

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_500_conversations_with_a_faulty_model() -> None:
     """Every fault that a provider can show, in a third of all replies."""
-    tally, chaos = Tally(), Chaos(seed=11)
+    tally, chaos = Tally(), Chaos(seed=11, pause=2)
     model = Answers()
     await all_of(tally, [(f"k{n}", chaos.model(model, f"k{n}"), Recovery()) for n in range(500)])
     assert tally.wrong == []

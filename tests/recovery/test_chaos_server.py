@@ -8,7 +8,7 @@ from antiphon import aclose
 from antiphon.providers.openai_chat.provider import OpenAIChat
 from antiphon.testing import FAULTS, Chaos, chaos_server
 
-from .chaos_talks import QUICK, STUBBORN, Answers, Makes, Tally, all_of, answer
+from .chaos_talks import BRIEF, QUICK, STUBBORN, Answers, Makes, Tally, all_of, answer
 
 pytestmark = pytest.mark.anyio
 
@@ -79,8 +79,8 @@ async def test_what_is_odd_and_harmless_costs_no_attempt(fault: Any) -> None:
 async def test_nothing_but_failures_ends_in_a_typed_error(fault: Any) -> None:
     tally, chaos = Tally(), Chaos(seed=1, rate=1, faults=[fault])
     async with chaos_server(answer, chaos) as server:
-        await tally.talk("k", OpenAIChat("m", base_url=server.url, api_key="none"))
-        await tally.talk("l", chaos.model(Answers()))
+        await tally.talk("k", OpenAIChat("m", base_url=server.url, api_key="none"), BRIEF)
+        await tally.talk("l", chaos.model(Answers()), BRIEF)
         await aclose()
     assert tally.wrong == []
     assert tally.ends["right"] == 0

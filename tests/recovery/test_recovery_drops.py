@@ -26,6 +26,7 @@ from antiphon import (
     Rejected,
     RunFinished,
     ToolCall,
+    ToolStarted,
     TurnStarted,
     Unauthorized,
     Unreachable,
@@ -144,6 +145,16 @@ async def test_j4_no_call_of_a_discarded_attempt_is_ever_run() -> None:
     assert LOOKED == ["Oslo"]
     assert result.text == "done"
     assert result.turns == 2
+
+
+async def test_j3_what_was_shown_does_not_forbid_to_ask_again() -> None:
+    """Words and even a whole call are only words, until a call of the turn has started: then the turn is past asking."""
+    shown_all = ["Let me look.", CALL, Dropped("just before the end")]
+    result, told, _ = await outcome(Scripted(shown_all, ["Let me look.", CALL], "rain"))
+    assert (result.status, result.text, LOOKED) == ("done", "rain", ["Oslo"])
+    assert counted(told) == [(1, 3)]
+    kinds = told.kinds(AttemptDiscarded, ToolStarted)
+    assert kinds == ["attempt_discarded", "tool_started"]
 
 
 @pytest.mark.parity("C12")

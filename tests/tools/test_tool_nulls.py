@@ -38,7 +38,8 @@ def test_k06_nulls_behind_references_in_lists_and_in_alternatives_are_taken_back
     place = '{"name":"x","zip":null}'
     given = f'{{"home":{place},"all":[{place}],"either":{place}}}'
     bare = {"name": "x"}
-    assert prepared(properties, given, **{"$defs": {"Place": PLACE}}) == {"home": bare, "all": [bare], "either": bare}
+    definitions: dict[str, Any] = {"$defs": {"Place": PLACE}}
+    assert prepared(properties, given, **definitions) == {"home": bare, "all": [bare], "either": bare}
 
 
 def test_k06_the_default_takes_the_place_of_a_null() -> None:
