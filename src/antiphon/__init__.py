@@ -49,6 +49,7 @@ from antiphon.loop.hooks import (
 from antiphon.loop.limits import DEFAULT_MAX_TURNS, Limits
 from antiphon.loop.spec import Allow, ApprovalContext, Ask, ForcedCall, Recovery, ToolOptions
 from antiphon.loop.state import Answer, Approve, Deny
+from antiphon.providers.overflow import is_context_overflow
 from antiphon.providers.resolve import get_model
 from antiphon.tools.context import ToolContext
 from antiphon.tools.function import tool
@@ -220,6 +221,7 @@ __all__ = [
     "dump_event",
     "dump_messages",
     "get_model",
+    "is_context_overflow",
     "load_event",
     "load_messages",
     "repair",

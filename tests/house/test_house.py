@@ -19,7 +19,16 @@ MAY_IMPORT = {
     "agent": ("loop", "tools", "providers.resolve", "providers.function", "types", "errors"),
     "testing": ("agent", "providers", "loop", "wire", "types", "errors"),
     "serve": ("agent", "providers", "wire", "types", "errors"),
-    "antiphon": ("agent", "loop", "tools", "providers.resolve", "wire.http", "types", "errors"),  # the face
+    "antiphon": (
+        "agent",
+        "loop",
+        "tools",
+        "providers.resolve",
+        "providers.overflow",
+        "wire.http",
+        "types",
+        "errors",
+    ),  # the face
     "cli": ("serve", "testing", "agent", "loop", "tools", "providers", "wire", "types", "errors"),
 }
 """Room to the rooms, or single files, below it."""

@@ -17,6 +17,7 @@ from antiphon.loop.state import (
     AwaitDecisions,
     Cut,
     Decided,
+    Decision,
     Declined,
     Deny,
     Discarded,
@@ -72,13 +73,13 @@ def fresh(*messages: Message, **fields: Any) -> RunState:
     return RunState(run_id="r1", messages=History(messages), **fields)
 
 
-def user(text: str = "hi", id: str = "u") -> UserMessage:
-    return UserMessage(parts=(Text(text),), id=id)
+def user(text: str = "hi", named: str = "u") -> UserMessage:
+    return UserMessage(parts=(Text(text),), id=named)
 
 
-def says(text: str = "ok", *calls: str, id: str = "a") -> AssistantMessage:
+def says(text: str = "ok", *calls: str, named: str = "a") -> AssistantMessage:
     parts = (Text(text), *[ToolCall(id=name, name="tool_" + name) for name in calls])
-    return AssistantMessage(parts=parts, id=id, usage=Usage(input=2, output=1))
+    return AssistantMessage(parts=parts, id=named, usage=Usage(input=2, output=1))
 
 
 def result(call_id: str, text: str = "done") -> ToolResultMessage:
@@ -151,7 +152,7 @@ def test_steering_comes_before_follow_ups_and_follow_ups_only_when_nothing_else_
 
 
 def test_all_at_once_empties_the_queue():
-    state, _ = walk(fresh(steering_mode="all"), *[Queued(message=user(id=i), queue="steering") for i in "abc"])
+    state, _ = walk(fresh(steering_mode="all"), *[Queued(message=user(named=i), queue="steering") for i in "abc"])
     assert due(state) == Taken(steering=3)
 
 
@@ -305,27 +306,36 @@ def inputs_for(state: RunState, draw: Any, step: int) -> Input:
     ids = list(state.batch) or ["x"]
     call_id = draw(st.sampled_from(ids))
     options: list[Input] = [
-        Queued(message=user(id=f"q{step}"), queue=draw(st.sampled_from(["steering", "follow_up"]))),
+        Queued(message=user(named=f"q{step}"), queue=draw(st.sampled_from(["steering", "follow_up"]))),
         Halted(status=draw(st.sampled_from(["aborted", "stopped", "limit", "error", "paused"]))),
         Announced(count=len(state.messages)),
     ]
     if state.phase in (Phase.IDLE, Phase.DONE, Phase.STOPPED):
-        forced = says("", "x", id=f"forced{step}") if draw(st.booleans()) else None
-        options += [Prompted(messages=(user(id=f"u{step}"),), forced=forced), Resumed(rerun_open=draw(st.booleans()))]
+        forced = says("", "x", named=f"forced{step}") if draw(st.booleans()) else None
+        options += [
+            Prompted(messages=(user(named=f"u{step}"),), forced=forced),
+            Resumed(rerun_open=draw(st.booleans())),
+        ]
     elif state.phase is Phase.ASKING:
         calls = draw(st.lists(st.sampled_from(CALLS), unique=True))
-        reply = says("t", *calls, id=f"a{step}")
+        reply = says("t", *calls, named=f"a{step}")
         broken = AssistantMessage(parts=(Text("half"),), stop_reason="error", error="e", partial=True, id=f"f{step}")
         options += [Replied(message=reply)] * 3
         options += [Cut(message=reply, again=draw(st.booleans())), Failed(message=broken), Requested()]
-        options += [due(state), Declined(), Discarded(usage=Usage(input=1)), Replaced(messages=(user(id=f"r{step}"),))]
+        options += [
+            due(state),
+            Declined(),
+            Discarded(usage=Usage(input=1)),
+            Replaced(messages=(user(named=f"r{step}"),)),
+        ]
     else:
         verdict = draw(st.sampled_from(["allowed", "pending"]))
         options += [Judged(call_id=call_id, verdict=verdict), Started(call_id=call_id)] * 2
         options += [Returned(call_id=call_id, result=result(call_id), end_turn=draw(st.booleans()))] * 2
         pending = [slot.call.id for slot in state.pending]
         chosen = draw(st.lists(st.sampled_from(pending), unique=True, min_size=1)) if pending else ["nobody"]
-        options.append(Decided(decisions=dict.fromkeys(chosen, draw(st.sampled_from([Approve(), Deny(), Answer(1)])))))
+        decision: Decision = draw(st.sampled_from([Approve(), Deny(), Answer(1)]))
+        options.append(Decided(decisions=dict.fromkeys(chosen, decision)))
         options.append(Resumed(decisions={}))
     return draw(st.sampled_from(options))
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from ..folder import recordings_folder
 from .causes import CAUSES
 from .differences import judge, read_entries
 from .expected import Expected, differing
-from ..folder import recordings_folder
 from .player import play_all, recordings
 from .stage import play
 

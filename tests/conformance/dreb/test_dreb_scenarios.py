@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from ..folder import recordings_folder
 from .causes import CAUSES
 from .compare import differing
 from .differences import judge, read_entries
-from ..folder import recordings_folder
 from .player import judged, play, recordings
 from .proxy_player import ProxyPlayer
 

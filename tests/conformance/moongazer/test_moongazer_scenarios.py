@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ..folder import recordings_folder
 from .causes import CAUSES
 from .compare import differing
 from .differences import judge, read_entries
-from ..folder import recordings_folder
 from .player import judged, play, recordings
 
 FOLDER = recordings_folder("moongazer")

@@ -1,7 +1,7 @@
 """The tables of moongazer, row by row: equal, or listed."""
 
-from .differences import read_table_entries
 from ..folder import recordings_folder
+from .differences import read_table_entries
 from .tables import Row, judge_rows, rows
 
 FOUND = list(rows(recordings_folder("moongazer")))
