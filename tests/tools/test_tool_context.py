@@ -97,3 +97,11 @@ async def test_without_anybody_to_ask_asking_is_an_error() -> None:
         UsageError, match=r"^tool 't' asks 'sure\?', but this context has nobody to ask: use the one that"
     ):
         await ToolContext(name="t").ask("sure?")
+
+
+def test_a_call_that_was_given_up_reads_as_cancelled() -> None:
+    """A thread whose call ran out of time has no other way to learn that nobody waits for it any more."""
+    context: ToolContext[None] = ToolContext()
+    assert not context.cancelled
+    context.close()
+    assert context.cancelled

@@ -1,6 +1,7 @@
 """JSON out and in, whatever is in the text."""
 
 import json
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -10,18 +11,21 @@ from antiphon.errors import UsageError
 __all__ = ["clean", "cut_half", "dumps", "read_patiently", "whole_characters"]
 
 _encode = msgspec.json.Encoder().encode
+_NUL = b"\\u0000"
 
 
 def dumps(value: Any) -> bytes:
     """`value` as JSON on one line. Half a character (a lone surrogate) becomes U+FFFD: no server could read it.
 
-    Raises `UsageError` for what JSON cannot hold.
+    NUL is left out, because servers refuse it, or store it where it ends the text. Raises `UsageError` for what JSON
+    cannot hold.
     """
     try:
         try:
-            return _encode(value)
+            encoded = _encode(value)
         except UnicodeEncodeError:
-            return _encode(clean(value))
+            encoded = _encode(clean(value))
+        return _encode(without_nul(value)) if _NUL in encoded else encoded
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(
             f"the request holds what JSON cannot say: {error}; look at extra_body and the schemas"
@@ -30,13 +34,23 @@ def dumps(value: Any) -> bytes:
 
 def clean(value: Any) -> Any:
     """`value` with every lone surrogate replaced, in names and texts, at any depth."""
+    return mapped(value, whole_characters)
+
+
+def without_nul(value: Any) -> Any:
+    """`value` without NUL and lone surrogates, in names and texts, at any depth."""
+    return mapped(value, lambda text: whole_characters(text).replace("\0", ""))
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with every name and every text changed."""
     if isinstance(value, str):
-        return whole_characters(value)
+        return change(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
-        return {clean(name): clean(item) for name, item in items}
+        return {mapped(name, change): mapped(item, change) for name, item in items}
     if isinstance(value, list | tuple):
-        return [clean(item) for item in cast("list[Any]", value)]
+        return [mapped(item, change) for item in cast("list[Any]", value)]
     return value
 
 

@@ -48,8 +48,8 @@ class ToolContext(Generic[DepsT]):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run wants this call to end. Look at it between steps, from any thread."""
-        return self.cancel.cancelled
+        """Whether this call should end, or has been given up (out of time). Look at it between steps, from any thread."""
+        return self.cancel.cancelled or not self._open
 
     def progress(self, content: Any = None, details: Any = None) -> None:
         """Show what there is so far, from any thread, without waiting. After the call has finished nothing happens."""

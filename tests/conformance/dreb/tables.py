@@ -14,7 +14,7 @@ from antiphon.providers.anthropic._thinking import budget
 from antiphon.providers.call_ids import IdRule
 from antiphon.providers.catalogue import Catalogue, model_info
 from antiphon.providers.history import HistoryRules, visible_messages
-from antiphon.providers.json_text import whole_characters
+from antiphon.providers.json_text import dumps
 from antiphon.providers.overflow import is_context_overflow
 from antiphon.tools.arguments import ArgumentError
 from antiphon.types.messages import StopReason
@@ -214,7 +214,7 @@ def history(cases: list[Json]) -> Iterator[Row]:
 
 def text(cases: list[Json]) -> Iterator[Row]:
     for case in cases:
-        cleaned = whole_characters("".join([chr(unit) for unit in case["in"]]))
+        cleaned: str = json.loads(dumps("".join([chr(unit) for unit in case["in"]])))
         units = cleaned.encode("utf-16-le")
         played = [int.from_bytes(units[place : place + 2], "little") for place in range(0, len(units), 2)]
         kind = "NUL" if 0 in case["in"] else "half a character" if len(case["out"]) < len(case["in"]) else "whole"
