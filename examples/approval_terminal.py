@@ -71,7 +71,7 @@ def call(number: int, name: str, /, **arguments: Any) -> ToolCall:
 
 script = [
     [
-        call(1, "look", folder="/work"),
+        call(1, "look", folder="/project"),
         call(2, "write", name="summary.txt"),
         call(3, "send", to="all@example.org", text="see you at 7"),
         call(4, "remove", name="report.txt"),

@@ -23,7 +23,7 @@ from antiphon import (
 )
 from antiphon.testing import Scripted
 
-FILES = {"/work/notes.txt": "buy milk", "/work/.env": "API_KEY=sk-12345", "/etc/passwd": "root:x:0:0"}
+FILES = {"/project/notes.txt": "buy milk", "/project/.env": "API_KEY=sk-12345", "/etc/passwd": "root:x:0:0"}
 KEY = "sk-12345"
 
 
@@ -35,9 +35,9 @@ async def read(path: str) -> str:
 
 def allow(context: ToolCallContext[Any]) -> Block | UseArguments | None:
     """Only files of the work folder; a path without a folder is taken to be in it, and `..` leads nowhere else."""
-    path = normpath(join("/work", context.arguments["path"]))
-    if not path.startswith("/work/"):
-        return Block(f"{path} is outside of /work; ask for a file in it")
+    path = normpath(join("/project", context.arguments["path"]))
+    if not path.startswith("/project/"):
+        return Block(f"{path} is outside of /project; ask for a file in it")
     return UseArguments({"path": path})
 
 
@@ -71,7 +71,7 @@ def reads(number: int, path: str) -> ToolCall:
 
 
 agent = Agent(
-    Scripted([reads(1, "notes.txt"), reads(2, "/etc/passwd"), reads(3, "../work/.env")], "You need milk."),
+    Scripted([reads(1, "notes.txt"), reads(2, "/etc/passwd"), reads(3, "../project/.env")], "You need milk."),
     tools=[read],
     hooks=Hooks(before_tool_execute=allow, after_tool_execute=redact),
 )

@@ -1,12 +1,10 @@
-"""The list of differences: read, and held against what was played."""
+"""The list of differences from this reference."""
 
-import json
-import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from .causes import CAUSES, Scenario
+from .. import listing
+from ..listing import Entry, TableEntry, Verdict, judge
+from .causes import CAUSES
 from .compare import FIELDS
 
 __all__ = ["Entry", "TableEntry", "Verdict", "judge", "read_entries", "read_table_entries"]
@@ -14,73 +12,11 @@ __all__ = ["Entry", "TableEntry", "Verdict", "judge", "read_entries", "read_tabl
 LIST = Path(__file__).with_name("differences.toml")
 
 
-class Entry(NamedTuple):
-    """One cause, and the fields in which it may show."""
-
-    when: str | None
-    pattern: tuple[str, ...]
-    only: tuple[str, ...]
-    design: str
-    why: str
-
-    def matches(self, scenario: Scenario) -> bool:
-        if self.when is not None:
-            return CAUSES[self.when](scenario)
-        return any(fnmatch(scenario["name"], pattern) for pattern in self.pattern)
-
-    @property
-    def name(self) -> str:
-        return self.when or ", ".join(self.pattern)
+def read_entries() -> list[Entry]:
+    """The scenarios' entries. Raises `ValueError` for one that says too little, or the wrong thing."""
+    return listing.read_entries(LIST, CAUSES, FIELDS)
 
 
-class TableEntry(NamedTuple):
-    """One cause of differing rows in the tables."""
-
-    rows: tuple[str, ...]
-    design: str
-    why: str
-
-
-class Verdict(NamedTuple):
-    """What was found of one scenario: the entries that explain it, what nothing explains, and entries without effect."""
-
-    entries: tuple[Entry, ...]
-    unlisted: dict[str, str]
-    stale: tuple[Entry, ...]
-
-    @property
-    def equal(self) -> bool:
-        return not self.entries and not self.unlisted
-
-
-def read_entries(path: Path = LIST) -> list[Entry]:
-    """The list. Raises `ValueError` for an entry that says too little, or the wrong thing."""
-    return [entry_of(group) for group in tomllib.loads(path.read_text())["group"]]
-
-
-def read_table_entries(path: Path = LIST) -> list[TableEntry]:
-    """The list for the tables. Raises `ValueError` for an entry that says too little."""
-    found = tomllib.loads(path.read_text()).get("rows", [])
-    for group in found:
-        if not group["rows"] or not group.get("design", "").startswith("section ") or not group.get("why"):
-            raise ValueError(f"an entry names rows, a section of DESIGN.md and a reason: {json.dumps(group)}")
-    return [TableEntry(tuple(group["rows"]), group["design"], group["why"]) for group in found]
-
-
-def entry_of(group: dict[str, Any]) -> Entry:
-    when, pattern = group.get("when"), tuple(group.get("pattern", ()))
-    if (when is None) == (not pattern) or (when is not None and when not in CAUSES):
-        raise ValueError(f"an entry has either a known cause as when=, or a pattern=: {json.dumps(group)}")
-    only = tuple(group.get("only", FIELDS))
-    if not set(only) <= set(FIELDS) or not group.get("design", "").startswith("section ") or not group.get("why"):
-        raise ValueError(f"an entry names known fields, a section of DESIGN.md and a reason: {json.dumps(group)}")
-    return Entry(when, pattern, only, group["design"], group["why"])
-
-
-def judge(scenario: Scenario, differing: dict[str, str], entries: list[Entry]) -> Verdict:
-    """Hold what differs against the entries that apply to the scenario."""
-    matching = [entry for entry in entries if entry.matches(scenario)]
-    explaining = [entry for entry in matching if not set(entry.only).isdisjoint(differing)]
-    explained = {field for entry in explaining for field in entry.only}
-    unlisted = {field: diff for field, diff in differing.items() if field not in explained}
-    return Verdict(tuple(explaining), unlisted, tuple([entry for entry in matching if entry not in explaining]))
+def read_table_entries() -> list[TableEntry]:
+    """The tables' entries. Raises `ValueError` for one that says too little."""
+    return listing.read_table_entries(LIST)

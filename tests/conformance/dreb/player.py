@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..clock import run_in_virtual_time
 from .agent_player import AgentPlayer
-from .clock import run_in_virtual_time
 from .compare import differing
 from .differences import Entry, Verdict, judge, read_entries
 from .loop_player import LoopPlayer

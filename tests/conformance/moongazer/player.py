@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from antiphon import Agent, CancelToken, Event, RunError, ToolRegistry, UsageError
 
-from .clock import run_in_virtual_time
+from ..clock import run_in_virtual_time
 from .compare import differing
 from .differences import Entry, Verdict, judge, read_entries
 from .hooks import HookMaker
