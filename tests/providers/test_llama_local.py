@@ -213,8 +213,10 @@ async def test_a_broken_grammar_and_a_long_prompt_are_refused_and_the_engine_liv
 
 def test_a_path_that_is_no_file_is_told_at_once(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
-    with pytest.raises(UsageError, match=r"there is no file 'nowhere\.gguf'; give the path of a GGUF file"):
+    with pytest.raises(UsageError, match=r"'nowhere\.gguf' is not there; give the path of a GGUF file"):
         local_model("nowhere.gguf")
+    with pytest.raises(UsageError, match="is a folder; give the path of a GGUF file"):
+        local_model(str(tmp_path))
 
 
 def test_local_names_the_built_in_model() -> None:

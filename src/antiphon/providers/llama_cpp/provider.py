@@ -64,7 +64,8 @@ class LlamaCppModel:
         if path is None:
             require_weights()
         elif not Path(path).is_file():
-            raise UsageError(f"there is no file {str(path)!r}; give the path of a GGUF file")
+            what = "is a folder" if Path(path).is_dir() else "is not there"
+            raise UsageError(f"{str(path)!r} {what}; give the path of a GGUF file")
         self._path = None if path is None else str(path)
         self._way: Way = "small" if path is None else way
         self._context = context or CONTEXT
