@@ -129,8 +129,16 @@ def chat(
 
 
 @app.command()
-def models() -> Job:
+def models(
+    provider: Annotated[
+        str | None, typer.Argument(help="Show what is known of this provider's models, with prices.")
+    ] = None,
+) -> Job:
     """Show which models can be used here, and how."""
+    if provider is not None:
+        from antiphon.cli._catalogue import show_catalogue
+
+        return lambda: anyio.run(show_catalogue, provider)
     from antiphon.cli.models import show_models
 
     return lambda: anyio.run(show_models)

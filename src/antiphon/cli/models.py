@@ -33,6 +33,7 @@ To use a real model, do one of these:
   choose for one command:        antiphon ask --model openai:gpt-5-mini "…"
   choose for all of them:        export ANTIPHON_MODEL=ollama:qwen3:4b
   load a GGUF file:              antiphon ask --model local:/path/to/model.gguf "…"
+  see a provider's models:       antiphon models openai
 """
 
 

@@ -163,9 +163,7 @@ def get_model(
     spec = catalogue.provider(prefix) if catalogue else None
     provider = _from_spec(spec) if spec else PROVIDERS.get(prefix)
     if provider is None:
-        near = get_close_matches(prefix.lower(), list_providers(catalogue), n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"no provider named {prefix!r}; {hint}{_known(catalogue)}")
+        raise UsageError(_no_provider(prefix, catalogue))
     if not model and not provider.any_name:
         raise UsageError(f"no model in {name!r}; write '{prefix}:name' with a model that {prefix} has")
     looked_up = None if provider.family is None or options.get("info") else _info(provider, prefix, model, catalogue)
@@ -192,7 +190,7 @@ def list_models(provider: str, catalogue: Catalogue | None = None) -> list[Model
     Raises `UsageError` for a name that is no provider's.
     """
     if provider not in list_providers(catalogue):
-        raise UsageError(f"no provider named {provider!r}; {_known(catalogue)}")
+        raise UsageError(_no_provider(provider, catalogue))
     row = None if catalogue and catalogue.provider(provider) else PROVIDERS.get(provider)
     known = (catalogue or builtin_catalogue()).models(row.family or provider if row else provider)
     return [replace(info, provider=row.says or provider) for info in known] if row else known
@@ -336,6 +334,12 @@ def _address(provider: Provider, environ: Mapping[str, str]) -> str | None:
         if value:
             return value
     return None
+
+
+def _no_provider(name: str, catalogue: Catalogue | None) -> str:
+    near = get_close_matches(name.lower(), list_providers(catalogue), n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"no provider named {name!r}; {hint}{_known(catalogue)}"
 
 
 def _known(catalogue: Catalogue | None) -> str:
