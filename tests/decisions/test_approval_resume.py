@@ -353,3 +353,24 @@ async def test_g14_an_answer_is_consumed_once() -> None:
     result, _ = await finished(agent.run(resume=stored(second.state), decisions={"q2": Answer("B")}))
     assert texts(result.messages) == {"q1": "A", "q2": "B"}
     assert asked == ["one", "two", "one", "two"], "each body: once up to its question, once after the answer"
+
+
+async def test_a_resumed_run_puts_what_still_waits_to_its_approver() -> None:
+    """Who resumes with an approver at hand has nobody else to ask."""
+    bodies = Bodies()
+    script = Scripted([call("pay", "c1", city="Oslo"), call("pay", "c2", city="Rome")], "done")
+    agent = Agent(script, tools=gated(bodies, "pay"))
+    paused = await agent.run("go")
+    assert waiting(paused) == ["c1", "c2"]
+    asked: list[str] = []
+
+    async def approver(context: Any) -> bool:
+        asked.append(context.call.id)
+        return context.call.id == "c2"
+
+    result = await agent.run(resume=stored(paused.state), approver=approver)
+    assert (result.status, asked) == ("done", ["c1", "c2"])
+    assert [message.outcome for message in result.messages if isinstance(message, ToolResultMessage)] == [
+        "denied",
+        "ok",
+    ]

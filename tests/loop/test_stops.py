@@ -274,3 +274,16 @@ async def test_calls_that_nobody_heard_of_are_told_of_with_their_end() -> None:
     assert [event.call.id for event in heard.of(ToolRequested)] == ["brief-1", "longer-1"]
     assert [event.outcome for event in heard.of(ToolFinished)] == ["not_run", "not_run"]
     assert outcomes(result) == {"brief-1": "not_run", "longer-1": "not_run"}
+
+
+async def test_a_request_that_was_not_sent_is_not_counted() -> None:
+    """A limit on requests would else be used up by stops."""
+    runs: list[Run[str]] = []
+
+    def stop(_context: object) -> None:
+        runs[0].stop("enough")
+
+    run = Agent(Scripted("never said"), hooks=Hooks(before_model_request=stop)).run("go")
+    runs.append(run)
+    result = await run
+    assert (result.status, result.requests, result.turns) == ("aborted", 0, 0)

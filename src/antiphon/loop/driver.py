@@ -153,11 +153,13 @@ class Driver:
             self.work.tell_requested()
             self.work.deciding.tell_decided(self.first.decisions)
             self._tell_pending()
+            await self.work.ask_again()
 
     def _tell_pending(self) -> None:
-        """Who watches the run must see what still waits; a sub-agent tells of its own when it goes on."""
-        for slot in self.session.state.pending if self.session.live else ():
-            if slot.nested is None:
+        """Who watches the run, or decides in it, must see what still waits; a sub-agent tells of its own."""
+        seen = self.session.live or self.session.spec.approver is not None
+        for slot in self.session.state.pending:
+            if seen and slot.nested is None:
                 arguments: dict[str, Any] = msgspec.json.decode(slot.arguments) if slot.arguments else {}
                 said: dict[str, Any] = {"name": slot.call.name, "arguments": arguments, "question": slot.question}
                 self.session.teller.tell(ApprovalRequested, call_id=slot.call.id, **said)

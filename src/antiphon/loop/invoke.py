@@ -148,6 +148,15 @@ class Work:
             self.deciding.ask(call, tool, copied(prepared), self._ender(call.id))
         await session.settle()
 
+    async def ask_again(self) -> None:
+        """A resumed run puts what still waits for a yes or no to its approver, if it has one."""
+        if self.session.spec.approver is None:
+            return
+        for slot in self.session.state.pending:
+            tool, prepared = await self._prepare(slot) if slot.asks == "approval" else (None, None)
+            if tool is not None and prepared is not None:
+                self.deciding.ask(slot.call, tool, copied(prepared), self._ender(slot.call.id))
+
     async def _deny(self, slot: Slot) -> None:
         """A person refused: a body that waits for them is unwound first."""
         body = self.running.pop(slot.call.id, None)

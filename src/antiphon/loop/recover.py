@@ -118,6 +118,7 @@ async def ask_until_answered(session: Session, request: ModelRequest) -> Assista
     sent = fitted(request, session.info)
     while True:
         attempts.number += 1
+        session.check()  # a hook may have ended the run: what is not sent is no request
         session.feed(Requested())
         try:
             message = await read_reply(session, session.model, sent, attempts.number)
