@@ -19,7 +19,7 @@ import pytest
 
 from antiphon.errors import ContextOverflow, Dropped, ModelError, Overloaded, Rejected
 from antiphon.providers.llama_cpp import engine as engine_module
-from antiphon.providers.llama_cpp.engine import Engine, EngineOptions, require_engine
+from antiphon.providers.llama_cpp.engine import Engine, EngineOptions, _Server, require_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -324,3 +324,35 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(engine_module, "find_spec", lambda _: None)
     with pytest.raises(Exception, match=r"not installed; pip install 'antiphon\[local\]'"):
         require_engine()
+
+
+class Silent:
+    """A server that notes what it is asked, and says one chunk."""
+
+    listening_address = "http://127.0.0.1:1"
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def handle_completions(self, body: dict[str, Any], put: Callable[[dict[str, Any]], bool]) -> None:
+        self.asked.append(body)
+        put({"choices": []})
+
+    handle_chat_completions = handle_completions
+
+
+def test_a_server_that_never_said_anything_is_heard_before_it_is_freed() -> None:
+    """Its loop may not have begun: freed then, it waits for the loop for ever, and the whole process with it."""
+    silent = Silent()
+    server = _Server(silent, "key")
+    server.let_begin()
+    server.let_begin()
+    assert [body["max_tokens"] for body in silent.asked] == [1]
+
+
+def test_a_server_that_has_answered_is_freed_at_once() -> None:
+    silent = Silent()
+    server = _Server(silent, "key")
+    server.handle_chat_completions({"max_tokens": 5}, lambda _: False)
+    server.let_begin()
+    assert [body["max_tokens"] for body in silent.asked] == [5]

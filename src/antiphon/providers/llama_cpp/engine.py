@@ -194,17 +194,46 @@ def _serve(options: EngineOptions, jobs: SimpleQueue[Job | None]) -> None:
             job.failure = failure
         job.end()
         del job
+    if server is not None:
+        server.let_begin()
+
+
+def enough(_chunk: dict[str, Any]) -> bool:
+    """Asks a stream to end."""
+    return True
 
 
 class _Server:
     """llama.cpp's server and the key to its port."""
 
     def __init__(self, server: Any, key: str) -> None:
-        self.handle_completions = server.handle_completions
-        self.handle_chat_completions = server.handle_chat_completions
+        self._begun = False
+        self.handle_completions = self._heard(server.handle_completions)
+        self.handle_chat_completions = self._heard(server.handle_chat_completions)
         self.address: str = server.listening_address
         self.key = key
         self._kept: dict[int, str] = {}
+
+    def _heard(self, handle: Callable[..., Any]) -> Callable[..., Any]:
+        """`handle`, noting that the server's loop has said something."""
+
+        def heard(body: dict[str, Any], put: Callable[[dict[str, Any]], Any]) -> Any:
+            def note(chunk: dict[str, Any]) -> Any:
+                self._begun = True
+                return put(chunk)
+
+            return handle(body, note)
+
+        return heard
+
+    def let_begin(self) -> None:
+        """Wait until the server's loop runs, which the server must do before it is freed.
+
+        A stop that comes before the loop has begun is lost: freeing then waits for the loop for ever, and holds the
+        interpreter's lock while it waits.
+        """
+        if not self._begun:
+            self.handle_completions({"prompt": ".", "max_tokens": 1, "stream": True}, enough)
 
     def settle(self, keep: str, slot: int, left: Callable[[dict[str, Any]], bool]) -> None:
         """Bring a slot to the state in which it has evaluated `keep` and nothing else, always by the same two steps."""
