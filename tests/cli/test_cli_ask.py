@@ -138,7 +138,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(start: Start, server: Mod
         (["ask", "-m", "nope", "Hi"], 2, "no provider in 'nope'; write 'provider:name'"),
         (["ask", "-m", "opnai:gpt-5", "Hi"], 2, "no provider named 'opnai'; did you mean 'openai'?"),
         (["ask", "-m", "local:/no/such.gguf", "Hi"], 2, "'/no/such.gguf'"),
-        (["ask", "-m", "local:.", "Hi"], 2, "'.'; give the path of a GGUF file"),
+        (["ask", "-m", "local:.", "Hi"], 2, "'.' is a folder; give the path of a GGUF file"),
         (["ask", "-m", "openai:test", "  "], 2, "the question is empty; write it as in: antiphon ask"),
         (
             ["ask", "-m", "openai:test", "--cwd", "no-such", "Hi"],
