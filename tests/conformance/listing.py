@@ -7,7 +7,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Entry", "TableEntry", "Verdict", "judge", "read_entries", "read_table_entries"]
+__all__ = [
+    "Entry",
+    "Report",
+    "TableEntry",
+    "Verdict",
+    "judge",
+    "play_scenarios",
+    "read_entries",
+    "read_table_entries",
+    "recordings",
+]
 
 Scenario = dict[str, Any]
 Causes = Mapping[str, Callable[[Scenario], bool]]
@@ -84,3 +94,32 @@ def judge(scenario: Scenario, differing: dict[str, str], entries: list[Entry]) -
     explained = {field for entry in explaining for field in entry.only}
     unlisted = {field: diff for field, diff in differing.items() if field not in explained}
     return Verdict(tuple(explaining), unlisted, tuple([entry for entry in matching if entry not in explaining]))
+
+
+class Report(NamedTuple):
+    """What came of all scenarios of a folder."""
+
+    equal: list[str]
+    differs: list[tuple[str, Entry]]
+    unlisted: list[tuple[str, str]]
+    stale: list[str]
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The scenario files of a folder, in order."""
+    return sorted(folder.glob("*.json"))
+
+
+def play_scenarios(folder: Path, judged: Callable[[Scenario], Verdict]) -> Report:
+    """Play every scenario of a folder and gather what was found of each."""
+    report = Report([], [], [], [])
+    for path in recordings(folder):
+        scenario = json.loads(path.read_text())
+        verdict, name = judged(scenario), scenario["name"]
+        if verdict.equal:
+            report.equal.append(name)
+        report.differs.extend([(name, entry) for entry in verdict.entries])
+        report.stale.extend([f"{name}: {entry.name}" for entry in verdict.stale])
+        if verdict.unlisted:
+            report.unlisted.append((name, "\n".join(verdict.unlisted.values())))
+    return report

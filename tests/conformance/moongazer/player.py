@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from antiphon import Agent, CancelToken, Event, RunError, ToolRegistry, UsageError
 
 from ..clock import run_in_virtual_time
+from ..listing import Report, play_scenarios, recordings
 from .compare import differing
 from .differences import Entry, Verdict, judge, read_entries
 from .hooks import HookMaker
@@ -21,34 +22,10 @@ from .tools import NO_RECOVERY, Source, limits, make_tool
 __all__ = ["Report", "judged", "play", "play_all", "recordings"]
 
 
-class Report(NamedTuple):
-    """What came of all scenarios of a folder."""
-
-    equal: list[str]
-    differs: list[tuple[str, Entry]]
-    unlisted: list[tuple[str, str]]
-    stale: list[str]
-
-
-def recordings(folder: Path) -> list[Path]:
-    """The scenario files of a folder, in order."""
-    return sorted(folder.glob("*.json"))
-
-
 def play_all(folder: Path) -> Report:
     """Play every scenario of a folder and hold it against the list of differences."""
-    report, entries = Report([], [], [], []), read_entries()
-    for path in recordings(folder):
-        scenario = json.loads(path.read_text())
-        verdict = judged(scenario, entries)
-        name = scenario["name"]
-        if verdict.equal:
-            report.equal.append(name)
-        report.differs.extend([(name, entry) for entry in verdict.entries])
-        report.stale.extend([f"{name}: {entry.name}" for entry in verdict.stale])
-        if verdict.unlisted:
-            report.unlisted.append((name, "\n".join(verdict.unlisted.values())))
-    return report
+    entries = read_entries()
+    return play_scenarios(folder, lambda scenario: judged(scenario, entries))
 
 
 def judged(scenario: dict[str, Any], entries: list[Entry]) -> Verdict:
