@@ -15,6 +15,7 @@ from antiphon.loop.state import (
     Approve,
     AskModel,
     AwaitDecisions,
+    Configured,
     Cut,
     Decided,
     Decision,
@@ -64,6 +65,7 @@ INPUTS: tuple[type[Any], ...] = (
     Decided,
     Queued,
     Unqueued,
+    Configured,
     Announced,
     Halted,
 )
@@ -154,6 +156,13 @@ def test_steering_comes_before_follow_ups_and_follow_ups_only_when_nothing_else_
 def test_all_at_once_empties_the_queue():
     state, _ = walk(fresh(steering_mode="all"), *[Queued(message=user(named=i), queue="steering") for i in "abc"])
     assert due(state) == Taken(steering=3)
+
+
+def test_what_is_settled_or_changed_meanwhile_is_an_input_too():
+    """A replay of the inputs would else give another state than the run had."""
+    state, effects = walk(fresh(), Configured(instructions="be brief"), Configured(follow_up_mode="all"))
+    assert (state.instructions, state.steering_mode, state.follow_up_mode) == ("be brief", "one", "all")
+    assert effects == ()
 
 
 # Decisions
@@ -309,6 +318,7 @@ def inputs_for(state: RunState, draw: Any, step: int) -> Input:
         Queued(message=user(named=f"q{step}"), queue=draw(st.sampled_from(["steering", "follow_up"]))),
         Halted(status=draw(st.sampled_from(["aborted", "stopped", "limit", "error", "paused"]))),
         Announced(count=len(state.messages)),
+        Configured(steering_mode=draw(st.sampled_from(["one", "all", None]))),
     ]
     if state.phase in (Phase.IDLE, Phase.DONE, Phase.STOPPED):
         forced = says("", "x", named=f"forced{step}") if draw(st.booleans()) else None

@@ -1,5 +1,6 @@
 """Closing what is open: the results of calls that nobody answered, and the end of a transcript."""
 
+from antiphon.loop.state import Halted, Slot
 from antiphon.tools.result import error_text
 from antiphon.types.content import Text, ToolCall
 from antiphon.types.history import History
@@ -64,3 +65,13 @@ def closed(messages: History, at: float) -> History:
         return messages
     reply, missing = found
     return messages.extended(*[closing_result(reply, call, "unknown", at) for call in missing])
+
+
+def closed_slot(reply: AssistantMessage, slot: Slot, given: Halted) -> ToolResultMessage:
+    """The result of a call when its run is halted: its own, the one given for it, or one that says how far it came."""
+    if slot.result is not None:
+        return slot.result
+    outcome = given.outcomes.get(slot.call.id)
+    if outcome is not None:
+        return outcome
+    return closing_result(reply, slot.call, "cancelled" if slot.stage == "started" else "not_run", given.at)

@@ -2,14 +2,15 @@
 
 from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from antiphon.loop._closing import CUT_OFF, closed, closing_result, open_calls, without_failed_reply
+from antiphon.loop._closing import CUT_OFF, closed, closed_slot, closing_result, open_calls, without_failed_reply
 from antiphon.loop.state import (
     Announced,
     Answer,
     AskModel,
     AwaitDecisions,
+    Configured,
     Counters,
     Cut,
     Decided,
@@ -365,6 +366,11 @@ def unqueue(state: RunState, given: Unqueued) -> Step:
     return replace(state, follow_ups=()), ()
 
 
+def configure(state: RunState, given: Configured) -> Step:
+    changes = {name: value for name, value in asdict(given).items() if value is not None}
+    return replace(state, **changes), ()
+
+
 def announce(state: RunState, given: Announced) -> Step:
     return replace(state, announced=given.count), ()
 
@@ -389,12 +395,3 @@ def halt(state: RunState, given: Halted) -> Step:
         counters=counting(state.counters, given.partial.usage if given.partial else None),
     )
     return state, (Finish(given.status, given.reason),)
-
-
-def closed_slot(reply: AssistantMessage, slot: Slot, given: Halted) -> ToolResultMessage:
-    if slot.result is not None:
-        return slot.result
-    outcome = given.outcomes.get(slot.call.id)
-    if outcome is not None:
-        return outcome
-    return closing_result(reply, slot.call, "cancelled" if slot.stage == "started" else "not_run", given.at)

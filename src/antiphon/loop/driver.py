@@ -25,6 +25,7 @@ from antiphon.loop.spec import Instructions
 from antiphon.loop.state import (
     AskModel,
     AwaitDecisions,
+    Configured,
     Finish,
     Halted,
     Input,
@@ -184,7 +185,7 @@ class Driver:
         if session.state.instructions:
             return
         text = instructions if isinstance(instructions, str) else await resolved(instructions(session.run_context()))
-        session.state = replace(session.state, instructions=text)
+        session.feed(Configured(instructions=text))
 
     async def _go_on(self) -> bool:
         """Carry out one thing; `True` when the run is over."""

@@ -16,6 +16,7 @@ from antiphon.loop.state import (
     Announced,
     AskModel,
     AwaitDecisions,
+    Configured,
     Cut,
     Decided,
     Declined,
@@ -153,6 +154,7 @@ MOVES: tuple[Move, ...] = (
     Move((HELD, CALLING), Decided, "all of them wait", are_pending, (CALLING,), (RunTools,), step.decide),
     Move(ANY, Queued, "", always, ANY, (), step.queue),
     Move(ANY, Unqueued, "", always, ANY, (), step.unqueue),
+    Move(ANY, Configured, "", always, ANY, (), step.configure),
     Move(ANY, Announced, "", always, ANY, (), step.announce),
     Move((*RUNNING, HELD, IDLE), Halted, "", always, (STOPPED, HELD), (Finish,), step.halt),
 )

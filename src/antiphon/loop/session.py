@@ -15,7 +15,7 @@ from antiphon.errors import UsageError
 from antiphon.loop.hooks import Hook, HookChain, RunContext, Stop, resolved
 from antiphon.loop.machine import advance
 from antiphon.loop.spec import RunSpec
-from antiphon.loop.state import Announced, Decision, Effect, Input, RunState, Slot
+from antiphon.loop.state import Announced, Configured, Decision, Effect, Input, RunState, Slot
 from antiphon.loop.telling import Teller
 from antiphon.loop.toolset import by_name
 from antiphon.tools.tool import Tool
@@ -159,8 +159,8 @@ class Session:
 
     def set_mode(self, queue: Queue, mode: Literal["one", "all"]) -> None:
         """Deliver one message of a queue at a time, or all, from now on."""
-        field = "steering_mode" if queue == "steering" else "follow_up_mode"
-        self.state = replace(self.state, **{field: mode})
+        steering = queue == "steering"
+        self.feed(Configured(steering_mode=mode) if steering else Configured(follow_up_mode=mode))
 
     def mint(self, prefix: str) -> str:
         """A new id. The default counts within the run, so that equal inputs give equal ids."""

@@ -18,6 +18,7 @@ __all__ = [
     "Approve",
     "AskModel",
     "AwaitDecisions",
+    "Configured",
     "Counters",
     "Cut",
     "Decided",
@@ -290,6 +291,14 @@ class Unqueued(Struct, frozen=True, kw_only=True):
     queue: Queue
 
 
+class Configured(Struct, frozen=True, kw_only=True):
+    """What was settled once the run had begun, or changed since; what is `None` stays."""
+
+    instructions: str | None = None
+    steering_mode: Literal["one", "all"] | None = None
+    follow_up_mode: Literal["one", "all"] | None = None
+
+
 class Announced(Struct, frozen=True, kw_only=True):
     """The application has seen the transcript up to this length."""
 
@@ -324,6 +333,7 @@ Input: TypeAlias = (
     | Decided
     | Queued
     | Unqueued
+    | Configured
     | Announced
     | Halted
 )
